@@ -1,0 +1,53 @@
+# Two commands do all the set-up:  make serve  (installs what serving needs, starts the service)
+#                                  make test   (installs everything, runs the tests)
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
+SERVE := .venv/serve
+TRAIN := .venv/train
+DEV := .venv/dev
+# NumPy gains nothing from a second BLAS thread at these sizes, and one thread gives the same digits everywhere.
+export OPENBLAS_NUM_THREADS ?= 1
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help
+help: ## say what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+# An environment is made anew when its pins change; it counts as made only when the last step has ended well.
+define environment
+	rm -rf $(1)
+	$(PYTHON) -m venv $(1)
+	$(1)/bin/python -m pip install --quiet --require-hashes -r requirements/build.txt
+	$(1)/bin/python -m pip install --quiet --require-hashes -r requirements/$(2).txt
+	$(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $(1)/.ready
+endef
+
+$(SERVE)/.ready: requirements/serve.txt requirements/build.txt
+	$(call environment,$(SERVE),serve)
+
+$(TRAIN)/.ready: requirements/train.txt requirements/build.txt
+	$(call environment,$(TRAIN),train)
+
+$(DEV)/.ready: requirements/dev.txt requirements/build.txt
+	$(call environment,$(DEV),dev)
+
+.PHONY: train-env
+train-env: $(TRAIN)/.ready ## install what training needs
+
+.PHONY: test
+test: $(DEV)/.ready ## install everything, run the tests
+	$(DEV)/bin/python -m pytest
+
+.PHONY: lint
+lint: $(DEV)/.ready ## ruff, mypy strict, import-linter
+	$(DEV)/bin/ruff check .
+	$(DEV)/bin/ruff format --check .
+	$(DEV)/bin/mypy
+	$(DEV)/bin/lint-imports
+
+.PHONY: pins
+pins: ## compile the hash-pinned requirements again (needs uv)
+	for part in serve train dev build; do \
+		uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
+			requirements/$$part.in -o requirements/$$part.txt || exit 1; \
+	done

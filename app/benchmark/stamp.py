@@ -1,0 +1,58 @@
+"""Who made a figure: the command, the code, the libraries and the machine. Every report carries it."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import app
+
+LIBRARIES = ("numpy", "scipy", "gpflow", "tensorflow")
+
+
+def stamp(command: str, seed: int | None = None) -> list[str]:
+    """Markdown lines for the head of a report."""
+    seeded = f" with seed {seed}" if seed is not None else ""
+    lines = [
+        f"Made by `{command}`{seeded} on {datetime.now(UTC):%Y-%m-%d}.",
+        f"Normalcy {app.__version__}, commit {commit()}; Python {platform.python_version()}, {_libraries()}.",
+        f"Machine: {_processor()}, {os.cpu_count()} cores, shared with other work: read ratios, not absolute times.",
+    ]
+    return [line + "  " for line in lines]
+
+
+def commit() -> str:
+    """The commit of the source tree, or `unknown` outside one."""
+    return _git("rev-parse", "--short=12", "HEAD") or "unknown"
+
+
+def _git(*arguments: str) -> str:
+    here = Path(__file__).parent
+    try:
+        done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True)  # noqa: S603, S607
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()
+
+
+def _libraries(names: Sequence[str] = LIBRARIES) -> str:
+    return ", ".join(f"{name} {_version(name)}" for name in names)
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor() or "unknown processor"
+    names = (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name"))
+    return next(names, "unknown processor")

@@ -1,0 +1,23 @@
+"""How a diameter was taken. Readings by another convention differ by up to one Z."""
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+Edge = Literal["leading", "inner", "outer"]
+Phase = Literal["end-diastole", "mid-systole"]
+Modality = Literal["TTE", "CT", "MR"]
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """None means that the caller did not state it."""
+
+    edge: Edge | None = None
+    phase: Phase | None = None
+    modality: Modality | None = None
+
+    def differences(self, other: "Convention") -> tuple[str, ...]:
+        """The names of the parts that both state and state differently."""
+        names = (field.name for field in fields(self))
+        pairs = ((name, getattr(self, name), getattr(other, name)) for name in names)
+        return tuple(name for name, mine, theirs in pairs if mine and theirs and mine != theirs)
