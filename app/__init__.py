@@ -2,7 +2,8 @@
 
 The rooms, from the bottom up (import-linter keeps the order):
 
-    errors, settings, observability   what can go wrong; what is configured; what is told
+    errors                            what can go wrong
+    settings, observability           what is configured; what is told
     domain, maths                     the words of medicine; the numbers (no IO, no clock, no global random state)
     store, training, ...              adapters: the model store on disk, GPflow, SQL, wire formats
     inference, audit                  executors of a published model; the record of every answer

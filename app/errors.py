@@ -1,6 +1,8 @@
 """What can go wrong, in words of medicine and of models, never of HTTP.
 
     NormalcyError
+    ├── MalformedJson           the bytes are not JSON that has one meaning (one fault)
+    ├── InputRefused            a request that cannot be answered as it stands (every fault at once)
     ├── UnknownSite             no model was ever published for this site
     ├── UnknownVersion          the site has no such version
     ├── ArtefactRefused         a stored model is not what its digest says (names the file)
@@ -8,17 +10,50 @@
     ├── TableRefused            a table of people cannot be used (every problem, with rows and columns)
     ├── GateFailed              a trained model did not pass its gates (which, and by how much)
     ├── TrainingFailed          the optimiser gave no usable model
+    ├── FileExists              a command does not overwrite a file of yours
     ├── NumbersNotTrusted       the solver could not verify its own answer
+    ├── SettingRefused          the configuration cannot be used (every problem, by the setting's name)
+    ├── DatabaseUnavailable     the database did not answer, or not in time
+    ├── DatabaseNotReady        the database answers and must not be used as it stands
+    │   └── PendingMigrations   its tables are older than this program: `normalcy db upgrade`
+    ├── SecondServe             another process serves from the same embedded database
+    ├── AuditUnavailable        the record of an answer could not be made durable in time
+    │   └── AuditQueueFull      too many records are waiting already
+    ├── CursorRefused           a page marker that did not come from an earlier page
+    ├── CheckpointRefused       a checkpoint file is not what its own root says
+    ├── UnknownKey              no API key has this id
     └── NotInstalled            this command needs parts that a serving installation leaves out
 
 Each protocol has one table that turns the leaves into its own answers.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 
 class NormalcyError(Exception):
     """Every failure that a user can meet. Its text is one clear sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with one field of a request. Never holds what the caller sent."""
+
+    code: str  # for machines; the table of codes is in formats/faults.py
+    field: str  # dotted path such as measurements[1].diameter_mm; empty: the request as a whole
+    message: str  # for people: the field, its unit, what is allowed
+
+
+class MalformedJson(NormalcyError):
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+class InputRefused(NormalcyError):
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__(" ".join(fault.message for fault in faults))
+        self.faults = tuple(faults)
 
 
 class UnknownSite(NormalcyError):
@@ -65,6 +100,67 @@ class NumbersNotTrusted(NormalcyError):
     pass
 
 
+class SettingRefused(NormalcyError):
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("The settings cannot be used. " + " ".join(problems))
+        self.problems = tuple(problems)
+
+
+class DatabaseUnavailable(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__("The database did not answer in time.")
+
+
+class DatabaseNotReady(NormalcyError):
+    pass
+
+
+class PendingMigrations(DatabaseNotReady):
+    def __init__(self, revisions: Sequence[str]) -> None:
+        waiting = ", ".join(revisions)
+        super().__init__(f"The database waits for {waiting}: run `normalcy db upgrade` once, then start again.")
+        self.revisions = tuple(revisions)
+
+
+class SecondServe(NormalcyError):
+    def __init__(self, file: str) -> None:
+        super().__init__(
+            f"Another process serves from {file}. An embedded database serves one process: "
+            "stop the other one, choose another NORMALCY_DATA_DIR, or set NORMALCY_DATABASE_URL."
+        )
+        self.file = file
+
+
+class AuditUnavailable(NormalcyError):
+    def __init__(self, reason: str = "The record of this answer could not be made durable in time.") -> None:
+        super().__init__(reason)
+
+
+class AuditQueueFull(AuditUnavailable):
+    def __init__(self) -> None:
+        super().__init__("Too many answers wait for their record. Try again in a moment.")
+
+
+class CursorRefused(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__("The cursor does not come from an earlier page of this list.")
+
+
+class CheckpointRefused(NormalcyError):
+    pass
+
+
+class UnknownKey(NormalcyError):
+    def __init__(self, key_id: str) -> None:
+        super().__init__(f"No API key has the id {key_id}.")
+        self.key_id = key_id
+
+
 class NotInstalled(NormalcyError):
     def __init__(self, what: str) -> None:
         super().__init__(f"This command needs {what}: install the training environment with `make train-env`.")
+
+
+class FileExists(NormalcyError):
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} exists already and is not overwritten. Choose another name.")

@@ -1,0 +1,41 @@
+"""The root of the command line: every group in one place, every failure as one sentence."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+import app
+from app.cli import bench, cohort, evaluate, models, train
+from app.cli.output import errors, say
+from app.errors import NormalcyError
+
+cli = typer.Typer(name="normalcy", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+cli.command("train")(train.train)
+cli.command("evaluate")(evaluate.evaluate)
+cli.add_typer(models.group, name="models")
+cli.add_typer(cohort.group, name="cohort")
+cli.add_typer(bench.group, name="bench")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        say(f"normalcy {app.__version__}")
+        raise typer.Exit
+
+
+@cli.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version.")
+    ] = False,
+) -> None:
+    """Is this aorta wider than it should be for this person, and how sure can we be?"""
+
+
+def main() -> None:
+    try:
+        cli()
+    except NormalcyError as error:
+        errors.print(f"normalcy: {error}", markup=False)
+        sys.exit(1)

@@ -1,0 +1,80 @@
+"""`normalcy models`: what is in the model store, and whether it is what it says."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.table import Table
+
+from app.cli.output import JsonOption, say, show
+
+group = typer.Typer(help="List, show and verify the published models.", no_args_is_help=True)
+
+ModelsOption = Annotated[Path, typer.Option("--models", envvar="NORMALCY_MODELS_DIR", help="The model store.")]
+DEFAULT_STORE = Path("models_store")
+
+
+@group.command("list")
+def list_versions(models: ModelsOption = DEFAULT_STORE, json: JsonOption = False) -> None:
+    """Every published version, the cohort that it was trained on, and its digest."""
+    from app.store import load, versions
+
+    loaded = [load(models, site, version) for site, known in versions(models).items() for version in known]
+    rows = [
+        {"site": m.ref.site, "version": m.ref.version, "cohort": m.card.cohort.name, "people": m.card.cohort.size,
+         "created_at": m.card.created_at, "sha256": m.ref.sha256}
+        for m in loaded
+    ]  # fmt: skip
+
+    def people() -> None:
+        if not rows:
+            say(f"No version is published in {models}.")
+            return
+        table = Table(*rows[0])
+        for row in rows:
+            short = {"created_at": 10, "sha256": 16}  # the day; enough of a digest to tell versions apart
+            table.add_row(*(str(cell)[: short.get(name)] for name, cell in row.items()))
+        Console().print(table)
+
+    show(rows, json, people)
+
+
+@group.command("show")
+def show_card(
+    site: Annotated[str, typer.Argument(help="The site, as SoV.")],
+    version: Annotated[str | None, typer.Argument(help="The version; the highest if left out.")] = None,
+    models: ModelsOption = DEFAULT_STORE,
+    json: JsonOption = False,
+) -> None:
+    """The model card of a version."""
+    from app.formats.card_markdown import card_markdown
+    from app.store import highest_version, load
+
+    model = load(models, site, version or highest_version(models, site))
+    answer = {"sha256": model.ref.sha256, "card": model.card}
+    show(answer, json, lambda: Console().print(Markdown(card_markdown(model.card))))
+
+
+@group.command()
+def verify(
+    site: Annotated[str | None, typer.Argument(help="The site; every site if left out.")] = None,
+    version: Annotated[str | None, typer.Argument(help="The version; every version if left out.")] = None,
+    models: ModelsOption = DEFAULT_STORE,
+    json: JsonOption = False,
+) -> None:
+    """Check every byte of the versions against their digests and run their golden cases. Exit 1 if one is refused."""
+    from app.services.verify_models import verify_models
+
+    results = verify_models(models, site, version)
+
+    def people() -> None:
+        for result in results:
+            say(f"{result.site} {result.version}: {result.finding}")
+        if not results:
+            say(f"No version is published in {models}.")
+
+    show(results, json, people)
+    if not all(result.intact for result in results):
+        raise typer.Exit(1)

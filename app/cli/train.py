@@ -1,0 +1,71 @@
+"""`normalcy train`: a hospital's table in, a published version out."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from app.cli.models import DEFAULT_STORE, ModelsOption
+from app.cli.output import JsonOption, errors, progress_bar, say, show
+from app.domain.convention import Convention, Edge, Modality, Phase
+from app.errors import NotInstalled, VersionExists
+
+KernelName = Literal["rational_quadratic", "rbf", "matern52"]
+
+
+def train(
+    table: Annotated[
+        Path, typer.Argument(help="CSV of healthy people: age_years, sex, height_cm, weight_kg, diameter.")
+    ],
+    site: Annotated[str, typer.Option(help="What was measured: SoV, AA, or a name of your own.")],
+    version: Annotated[str, typer.Option(help="The new version, as 1.0.0. A published one is never overwritten.")],
+    cohort: Annotated[str, typer.Option(help="A short name of the people, shown in every answer.")],
+    description: Annotated[str, typer.Option(help="Who they are: inclusion, place, years.")] = "",
+    diameter_column: Annotated[str, typer.Option(help="The column of diameters in mm.")] = "diameter_mm",
+    edge: Annotated[Edge | None, typer.Option(help="How the diameter was taken.")] = None,
+    phase: Annotated[Phase | None, typer.Option(help="When in the heart's cycle.")] = None,
+    modality: Annotated[Modality | None, typer.Option(help="By which imaging.")] = None,
+    kernel: Annotated[KernelName, typer.Option(help="The covariance of both processes.")] = "rational_quadratic",
+    inducing_share: Annotated[float, typer.Option(min=0.001, max=1.0, help="Inducing points per person.")] = 0.05,
+    homoscedastic: Annotated[bool, typer.Option("--homoscedastic", help="One spread for everybody.")] = False,
+    robust: Annotated[bool, typer.Option("--robust", help="A last Student-t stage, for contaminated tables.")] = False,
+    paper: Annotated[bool, typer.Option("--paper-optimiser", help="Natural gradient and Adam; slow.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of folds and inducing points.")] = 1,
+    folds: Annotated[int, typer.Option(min=2, max=20, help="Held-out folds of the calibration.")] = 5,
+    models: ModelsOption = DEFAULT_STORE,
+    json: JsonOption = False,
+) -> None:
+    """Check the table, fit, measure on held-out folds, pass the gates, publish."""
+    from app.store import versions
+    from app.training.recipe import Recipe
+    from app.training.table import accepted_table
+
+    if version in versions(models).get(site, ()):
+        raise VersionExists(site, version)  # before minutes of work, not after
+    people, warnings = accepted_table(table, diameter_column)
+    for warning in warnings:
+        errors.print(f"Warning: {warning}", markup=False)
+    recipe = Recipe(
+        kernel=kernel,
+        inducing_share=inducing_share,
+        heteroscedastic=not homoscedastic,
+        robust=robust,
+        optimiser="paper" if paper else "lbfgs",
+    )
+    with progress_bar("loading the libraries") as report:
+        try:
+            from app.services import train as service
+        except ModuleNotFoundError as error:
+            raise NotInstalled(error.name or "GPflow") from error
+        convention = Convention(edge, phase, modality)
+        plan = service.TrainingPlan(site, version, cohort, description, convention, recipe, seed, folds)
+        candidate = service.train(people, plan, datetime.now(UTC), report)
+    reference = service.publish(models, candidate)
+
+    def people_read() -> None:
+        say(f"Published {site} {version}, trained on {len(people)} people ({cohort}).")
+        say(f"Digest {reference.sha256}")
+        say(f"Read its card: normalcy models show {site} {version}")
+
+    show({"model": reference, "warnings": warnings, "gates": candidate.card.gates}, json, people_read)

@@ -1,0 +1,18 @@
+"""The model store: published versions on disk, checked byte by byte, never overwritten.
+
+    <root>/<site>/<version>/
+        card.json       what the version is, from what it was made, how far to trust it
+        posterior.npz   the arrays that predict: float64, nothing that could be executed
+        golden.json     patients whose numbers the version must reproduce
+        CARD.md         the card for people
+        SHA256SUMS      one line per file above; the SHA-256 of these lines is the digest of the version
+
+What does not live here: which version is current (an activation on record, or the highest), the numbers
+(`app.maths`), running the golden cases (`app.inference`). To change what a version holds, raise the format
+number in `app.domain` and teach `artefact` to read both.
+"""
+
+from app.store.publish import publish
+from app.store.registry import StoredModel, Verification, highest_version, load, verify, versions
+
+__all__ = ["StoredModel", "Verification", "highest_version", "load", "publish", "verify", "versions"]

@@ -1,0 +1,83 @@
+"""Publishing: a version appears whole, on disk for good, or not at all, and is never overwritten."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from app.domain.card import ModelCard, ModelRef
+from app.domain.golden import GoldenCase
+from app.errors import ArtefactRefused, VersionExists
+from app.maths.posterior import HeteroscedasticPosterior
+from app.store.artefact import CARD, Artefact, encode
+from app.store.digest import SUMS, sha256, sums_of
+from app.store.names import is_site, is_version
+
+
+def publish(
+    root: Path,
+    card: ModelCard,
+    posterior: HeteroscedasticPosterior,
+    golden: tuple[GoldenCase, ...],
+    card_for_people: str,
+) -> ModelRef:
+    """Write `<root>/<site>/<version>/`. Killed at any moment it leaves at most a hidden folder, which nothing lists."""
+    _check_names(root, card)
+    folder = root / card.site
+    target = folder / card.version
+    if os.path.lexists(target):
+        raise VersionExists(card.site, card.version)
+    files = encode(Artefact(card, posterior, golden), card_for_people)
+    files[SUMS] = sums_of(files)
+    folder.mkdir(parents=True, exist_ok=True)
+    _appear_whole(files, target, card)
+    for path in (folder, root):
+        _sync(path)
+    return ModelRef(card.site, card.version, sha256(files[SUMS]))
+
+
+def _check_names(root: Path, card: ModelCard) -> None:
+    if not is_site(card.site):
+        raise ArtefactRefused(CARD, "a site is named by a letter and up to 31 letters, digits, _ or -.")
+    if not is_version(card.version):
+        raise ArtefactRefused(CARD, "a version is MAJOR.MINOR.PATCH, as 1.0.0, or with a pre-release, as 1.1.0-rc.1.")
+    # Where the file system ignores case the two would share one folder.
+    for entry in root.iterdir() if root.is_dir() else ():
+        if entry.name != card.site and entry.name.casefold() == card.site.casefold():
+            raise ArtefactRefused(CARD, f"the site {card.site} differs from {entry.name} only by case.")
+
+
+def _appear_whole(files: Mapping[str, bytes], target: Path, card: ModelCard) -> None:
+    hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        for name, data in files.items():
+            _write(hidden / name, data)
+        hidden.chmod(0o755)
+        _sync(hidden)
+        try:
+            # The rename fails where a version stands by now: of two publishers at once, one wins.
+            os.rename(hidden, target)
+        except OSError as error:
+            if os.path.lexists(target):
+                raise VersionExists(card.site, card.version) from error
+            raise
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    path.chmod(0o444)
+
+
+def _sync(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,141 @@
+"""Simulated people with a known truth, drawn from published equations. No patient's data is in them.
+
+Diameters are log-normal around Campens et al. 2014 (`domain.references`). Each quantity is rounded as a hospital
+would write it *before* the next one is drawn from it, so the truth is exact for the figures that are written.
+"""
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from app.domain.patient import Patient, Sex
+from app.domain.references import CAMPENS_2014, LogDiameterReference
+from app.maths.moments import Array
+from app.training.bodies import draw_bodies, draw_until, within
+
+SITES = ("SoV", "AA")
+CHILDREN_SHARE = 0.15
+CHILDREN_AGES = (5.0, 18.0)
+ADULT_AGES = (18.0, 85.0)
+HEALTHY_AGE = (45.0, 16.0)  # mean and sd of the adults before the cut
+HEALTHY_CORRELATION = 0.6  # of the residuals of SoV and AA; an assumption
+
+# Matched to Detaint et al. 2014: 48±15 years, 72 % men, SoV 37.1±6 and AA 37.9±6 mm.
+BICUSPID_AGE = (48.0, 15.0)
+BICUSPID_MEN_SHARE = 0.72
+BICUSPID_Z_MEAN = (1.33, 2.36)  # SoV, AA
+BICUSPID_Z_SD = (1.55, 1.40)
+BICUSPID_CORRELATION = 0.45
+
+DILATED_MM = 40.0  # the usual definition by absolute size in adults
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedSite:
+    diameter_mm: Array  # [N] two decimals
+    true_z_log: Array  # [N] (log10 y - E)/SD of log10 y given the person
+    true_z_mm: Array  # [N] (y - E[y|x])/SD[y|x]
+
+    @property
+    def dilated(self) -> NDArray[np.bool_]:
+        return self.diameter_mm >= DILATED_MM
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedPeople:
+    kind: Literal["healthy", "bicuspid"]
+    age_years: Array  # [N] two decimals
+    male: NDArray[np.bool_]  # [N]
+    height_cm: Array  # [N] one decimal
+    weight_kg: Array  # [N] one decimal
+    sites: dict[str, SimulatedSite]  # by the names in SITES
+
+    @property
+    def sex(self) -> NDArray[np.str_]:
+        return np.where(self.male, Sex.MALE.value, Sex.FEMALE.value)
+
+
+def simulate_cohort(n: int, seed: int) -> SimulatedPeople:
+    """n healthy people: 15 % of 5 to 18 years, the others of 18 to 85; as many men as women, give or take one."""
+    rng = np.random.default_rng(seed)
+    children = round(CHILDREN_SHARE * n)
+    age = np.concatenate([_children_ages(rng, children), _adult_ages(rng, n - children, HEALTHY_AGE)])
+    male = np.arange(n) % 2 == 0  # every other person, so that children and adults are balanced too
+    order = rng.permutation(n)
+    return _people("healthy", rng, age[order], male[order], _correlated(rng, n, HEALTHY_CORRELATION))
+
+
+def simulate_bicuspid(n: int, seed: int) -> SimulatedPeople:
+    """n adults with a bicuspid valve: bodies of healthy adults, aortas shifted on the log scale."""
+    rng = np.random.default_rng(seed)
+    age = _adult_ages(rng, n, BICUSPID_AGE)
+    male = rng.permutation(np.arange(n) < round(BICUSPID_MEN_SHARE * n))
+    z = np.array(BICUSPID_Z_MEAN) + np.array(BICUSPID_Z_SD) * _correlated(rng, n, BICUSPID_CORRELATION)
+    return _people("bicuspid", rng, age, male, z)
+
+
+def to_csv(people: SimulatedPeople) -> str:
+    """What a hospital would have, then the truth; bicuspid patients also carry the label of evaluation."""
+    columns = dict(_columns(people))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return out.getvalue()
+
+
+def _columns(people: SimulatedPeople) -> Iterator[tuple[str, list[str]]]:
+    yield "age_years", [f"{v:.2f}" for v in people.age_years]
+    yield "sex", people.sex.tolist()
+    yield "height_cm", [f"{v:.1f}" for v in people.height_cm]
+    yield "weight_kg", [f"{v:.1f}" for v in people.weight_kg]
+    for name, site in people.sites.items():
+        yield f"{name}_mm", [f"{v:.2f}" for v in site.diameter_mm]
+    for name, site in people.sites.items():
+        yield f"{name}_true_z_log", [f"{v:.9g}" for v in site.true_z_log]
+        yield f"{name}_true_z_mm", [f"{v:.9g}" for v in site.true_z_mm]
+    if people.kind == "bicuspid":
+        for name, site in people.sites.items():
+            yield f"{name}_dilated", [str(int(v)) for v in site.dilated]
+
+
+def _children_ages(rng: Generator, n: int) -> Array:
+    # Rounded down: nobody drawn as a child is written as an adult of 18.00 years.
+    ages: Array = np.floor(100.0 * rng.uniform(*CHILDREN_AGES, n)) / 100.0
+    return ages
+
+
+def _adult_ages(rng: Generator, n: int, normal: tuple[float, float]) -> Array:
+    mean, sd = normal
+    return draw_until(lambda rows: rng.normal(mean, sd, len(rows)), within(ADULT_AGES), n).round(2)
+
+
+def _correlated(rng: Generator, n: int, correlation: float) -> Array:
+    """[N, 2] standard normal pairs."""
+    return rng.multivariate_normal(np.zeros(2), [[1.0, correlation], [correlation, 1.0]], n)
+
+
+def _people(
+    kind: Literal["healthy", "bicuspid"], rng: Generator, age: Array, male: NDArray[np.bool_], z: Array
+) -> SimulatedPeople:
+    height, weight = draw_bodies(rng, age, male)
+    columns = zip(age.tolist(), male.tolist(), height.tolist(), weight.tolist(), strict=True)
+    patients = [Patient(a, Sex.MALE if m else Sex.FEMALE, h, w) for a, m, h, w in columns]
+    sites = {site: _measure(CAMPENS_2014[site], patients, z[:, k]) for k, site in enumerate(SITES)}
+    return SimulatedPeople(kind, age, male, height, weight, sites)
+
+
+def _measure(reference: LogDiameterReference, patients: list[Patient], z: Array) -> SimulatedSite:
+    """log10 y ~ N(mu, sd²). With k = sd·ln 10: E[y] = 10^mu·exp(k²/2), SD[y] = E[y]·sqrt(exp(k²) - 1)."""
+    mu = np.array([reference.expected_log10(patient) for patient in patients])
+    sd = np.array([reference.for_sex(patient.sex).residual_sd for patient in patients])
+    y = np.round(10.0 ** (mu + sd * z), 2)
+    k2 = (sd * np.log(10.0)) ** 2
+    mean = 10.0**mu * np.exp(k2 / 2.0)
+    return SimulatedSite(y, (np.log10(y) - mu) / sd, (y - mean) / (mean * np.sqrt(np.expm1(k2))))

@@ -1,0 +1,209 @@
+"""What may be wrong with a table of people. Each rule yields sentences; none of them repeats a person's value."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain import limits
+from app.domain.limits import Limit
+from app.domain.patient import Sex
+from app.maths.moments import Array
+from app.training import slips
+from app.training.people import AGE_BANDS, Table, in_band
+
+Rule = Callable[[Table], Iterator[str]]
+
+# Who cannot be scored cannot be trained on: the service's ranges, in the order of the table's columns.
+SERVED = (limits.AGE, limits.HEIGHT, limits.WEIGHT, limits.DIAMETER)
+
+ROWS_NAMED = 5  # enough to see the pattern; a sentence must stay readable
+FEWEST_PEOPLE = 100
+FEWEST_OF_A_SEX = 20  # five folds leave 16 to train on; with fewer the effect of sex is a guess
+FEWEST_IN_A_BAND = 10  # the spread of ten people is known to ±22 % at best
+
+# Whole years, cm, kg and mm make about one chance repeat in 1,000 people; 2 % means that tables were merged twice.
+REPEATS_REFUSED_SHARE = 0.02
+
+# Half of a healthy cohort is never heavier. In pounds an adult median of 21 kg/m² reads 46, a child's 15.5 reads 34.
+HIGHEST_MEDIAN_BMI = (("children", 0.0, 18.0, 30.0), ("adults", 18.0, np.inf, 40.0))
+
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
+WORDS = {Sex.MALE: "men", Sex.FEMALE: "women"}
+
+
+def named(rows: Iterable[int]) -> str:
+    """row 4 · rows 4 and 9 · rows 4, 5, 6, 7, 8 and 12 more"""
+    numbers = [str(row) for row in rows]
+    if len(numbers) == 1:
+        return f"row {numbers[0]}"
+    if len(numbers) <= ROWS_NAMED:
+        return f"rows {', '.join(numbers[:-1])} and {numbers[-1]}"
+    return f"rows {', '.join(numbers[:ROWS_NAMED])} and {len(numbers) - ROWS_NAMED} more"
+
+
+def ragged_rows(table: Table) -> Iterator[str]:
+    if table.ragged_rows:
+        yield f"More or fewer cells than the header: {named(table.ragged_rows)} (a decimal comma?)."
+
+
+def unreadable_numbers(table: Table) -> Iterator[str]:
+    for column, numbers in table.numbers.items():
+        wrong = np.flatnonzero(np.isnan(numbers))
+        for fault, rows in _grouped(table, wrong, [_fault(table.cells[column][k]) for k in wrong]).items():
+            yield f"Column {column} {fault}: {named(rows)}."
+
+
+def unreadable_sexes(table: Table) -> Iterator[str]:
+    if np.isnan(table.male).any():
+        yield f"Column sex must say male or female, spelled so: {named(table.rows[np.isnan(table.male)])}."
+
+
+def forbidden_values(table: Table) -> Iterator[str]:
+    for (column, values), limit in zip(table.numbers.items(), SERVED, strict=True):
+        wrong = np.flatnonzero(_outside(limit, values))
+        for question, rows in _grouped(table, wrong, [slips.question(limit.field, values[k]) for k in wrong]).items():
+            yield f"Column {column} must lie between {_bounds(limit)}: {named(rows)}{question}."
+
+
+def small_diameters(table: Table) -> Iterator[str]:
+    limit = limits.DIAMETER_FROM_SCHOOL_AGE
+    allowed_in_general = ~_outside(limits.DIAMETER, table.diameter_mm)
+    of_age = table.age_years >= limit.from_age_years
+    rows = table.rows[allowed_in_general & of_age & _outside(limit, table.diameter_mm)]
+    if len(rows):
+        since = f"from {limit.from_age_years:g} years of age on"
+        yield f"Column {table.diameter_column} must be at least {limit.low:g} mm {since}: {named(rows)} (given in cm?)."
+
+
+def forbidden_bodies(table: Table) -> Iterator[str]:
+    wrong = np.flatnonzero(_sound_bodies(table) & _outside(limits.BMI, table.bmi_kg_m2))
+    questions = [slips.body_question(table.height_cm[k], table.weight_kg[k]) for k in wrong]
+    for question, rows in _grouped(table, wrong, questions).items():
+        yield (
+            "Columns height_cm and weight_kg must give a body mass index between "
+            f"{_bounds(limits.BMI)}: {named(rows)}{question}."
+        )
+
+
+def heavy_halves(table: Table) -> Iterator[str]:
+    for who, youngest, oldest, highest in HIGHEST_MEDIAN_BMI:
+        bmi = table.bmi_kg_m2[_sound_bodies(table) & in_band(table.age_years, youngest, oldest)]
+        if len(bmi) and np.median(bmi) > highest:
+            yield (
+                f"Half of the {who} have a body mass index above {highest:g} kg/m²: "
+                "is column weight_kg given in pounds, or column height_cm in inches?"
+            )
+
+
+def constant_columns(table: Table) -> Iterator[str]:
+    for column, numbers in table.numbers.items():
+        known = numbers[~np.isnan(numbers)]
+        if len(known) > 1 and np.ptp(known) == 0.0:
+            yield f"Column {column} holds the same number in every row."
+
+
+def too_few_people(table: Table) -> Iterator[str]:
+    if len(table) < FEWEST_PEOPLE:
+        yield f"The table has {len(table)} people; at least {FEWEST_PEOPLE} are needed."
+    for sex, word in WORDS.items():
+        count = int(table.of_sex(sex).sum())
+        if count < FEWEST_OF_A_SEX:
+            yield f"Column sex names {count} {word}; at least {FEWEST_OF_A_SEX} are needed."
+
+
+def many_repeats(table: Table) -> Iterator[str]:
+    rows = _repeats(table)[0]
+    if len(rows) > REPEATS_REFUSED_SHARE * len(table):
+        yield f"{len(rows)} people are an exact copy of an earlier row: {named(rows)}."
+
+
+def few_repeats(table: Table) -> Iterator[str]:
+    rows = _repeats(table)[0]
+    if 0 < len(rows) <= REPEATS_REFUSED_SHARE * len(table):
+        yield f"An exact copy of an earlier row: {named(rows)}. Is it the same person?"
+
+
+def measured_twice(table: Table) -> Iterator[str]:
+    rows = _repeats(table)[1]
+    if rows:
+        yield (
+            f"The same age, sex, height and weight as an earlier row, but another diameter: {named(rows)}. "
+            "If it is the same person, keep one reading."
+        )
+
+
+def thin_bands(table: Table) -> Iterator[str]:
+    ages = table.age_years[~np.isnan(table.age_years)]
+    for label, low, high in AGE_BANDS:
+        if not (ages < high).any() or not (ages >= low).any():
+            continue  # the ages of this table end before the band: no score is given there anyway
+        for sex, word in WORDS.items():
+            count = int((table.of_sex(sex) & in_band(table.age_years, low, high)).sum())
+            if count < FEWEST_IN_A_BAND:
+                yield f"Only {count} {word} aged {label}: scores there will rest on few people."
+
+
+def heavy_adults(table: Table) -> Iterator[str]:
+    adult = table.age_years >= limits.HIGH_BMI.from_age_years
+    rows = table.rows[_sound_bodies(table) & adult & (table.bmi_kg_m2 > limits.HIGH_BMI.high)]
+    if len(rows):
+        what = f"Adults with a body mass index above {limits.HIGH_BMI.high:g} kg/m²"
+        yield f"{what}: {named(rows)} (weight given in pounds?)."
+
+
+# Of single people, for any table; of all people together, for a table to be trained on.
+CELL_RULES: tuple[Rule, ...] = (
+    ragged_rows, unreadable_numbers, unreadable_sexes, forbidden_values, small_diameters, forbidden_bodies,
+)  # fmt: skip
+PROBLEM_RULES: tuple[Rule, ...] = (*CELL_RULES, heavy_halves, constant_columns, too_few_people, many_repeats)
+WARNING_RULES: tuple[Rule, ...] = (few_repeats, measured_twice, thin_bands, heavy_adults)
+
+
+def _grouped(table: Table, wrong: NDArray[np.intp], kinds: Iterable[str]) -> dict[str, list[int]]:
+    """Rows of the wrong people, by kind."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for row, kind in zip(table.rows[wrong].tolist(), kinds, strict=True):
+        groups[kind].append(row)
+    return groups
+
+
+def _outside(limit: Limit, values: Array) -> NDArray[np.bool_]:
+    """[N] NaN is not outside: it is no value."""
+    return (values < limit.low) | (values > limit.high)
+
+
+def _bounds(limit: Limit) -> str:
+    return f"{limit.low:g} and {limit.high:g} {limit.unit}"
+
+
+def _fault(cell: str) -> str:
+    if not cell:
+        return "is empty"
+    if DECIMAL_COMMA.fullmatch(cell):
+        return "has a decimal comma where a point is needed"
+    return "holds no number"
+
+
+def _sound_bodies(table: Table) -> NDArray[np.bool_]:
+    """Height and weight each allowed: a body mass index then says something of the pair."""
+    known = ~np.isnan(table.bmi_kg_m2)
+    return known & ~_outside(limits.HEIGHT, table.height_cm) & ~_outside(limits.WEIGHT, table.weight_kg)
+
+
+def _repeats(table: Table) -> tuple[list[int], list[int]]:
+    """Rows that copy an earlier one in all five columns, and rows that copy all but its diameter."""
+    context = np.column_stack([table.age_years, table.male, table.height_cm, table.weight_kg])
+    known = ~np.isnan(np.column_stack([context, table.diameter_mm])).any(axis=1)
+    people = zip(table.rows[known], context[known], table.diameter_mm[known], strict=True)
+    readings: dict[tuple[float, ...], list[float]] = defaultdict(list)
+    copies: list[int] = []
+    twice: list[int] = []
+    for row, person, diameter in people:
+        earlier = readings[tuple(person)]
+        if earlier:
+            (copies if diameter in earlier else twice).append(int(row))
+        earlier.append(diameter)
+    return copies, twice

@@ -1,0 +1,64 @@
+"""The command line as a user meets it: a process of its own, with an exit code and two streams."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def normalcy(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from app.cli.main import main; main()", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)  # noqa: S603
+
+
+def test_every_command_explains_itself(tmp_path: Path) -> None:
+    for words in ([], ["train"], ["evaluate"], ["models"], ["models", "list"], ["models", "show"], ["models", "verify"],
+                  ["cohort", "simulate"], ["bench"], ["bench", "coverage"]):  # fmt: skip
+        done = normalcy(*words, "--help", cwd=tmp_path)
+        assert done.returncode == 0, words
+        assert "Usage" in done.stdout
+
+
+def test_a_failure_is_one_sentence_and_a_non_zero_exit(tmp_path: Path) -> None:
+    done = normalcy("models", "show", "SoV", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "normalcy: No model is published for the site SoV.\n"
+    assert done.stdout == ""
+
+
+def test_a_simulated_cohort_is_written_once(tmp_path: Path) -> None:
+    first = normalcy("cohort", "simulate", "--n", "20", "--out", "people.csv", cwd=tmp_path)
+    assert first.returncode == 0
+    written = (tmp_path / "people.csv").read_text()
+    assert len(written.splitlines()) == 21
+    second = normalcy("cohort", "simulate", "--n", "30", "--out", "people.csv", cwd=tmp_path)
+    assert second.returncode == 1
+    assert "not overwritten" in second.stderr
+    assert (tmp_path / "people.csv").read_text() == written
+
+
+@pytest.mark.parametrize("words", [["models", "list"], ["models", "verify"]])
+def test_an_empty_store_is_said_so(words: list[str], tmp_path: Path) -> None:
+    done = normalcy(*words, cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout == "No version is published in models_store.\n"
+
+
+def test_light_commands_do_not_load_tensorflow(tmp_path: Path) -> None:
+    script = (
+        "import sys; from app.cli.main import cli; cli(['models', 'list'], standalone_mode=False); "
+        "heavy = {'tensorflow', 'gpflow', 'sklearn', 'matplotlib'}; "
+        "print(sorted({name.partition('.')[0] for name in sys.modules} & heavy))"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_bad_table_is_refused_before_any_training(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("age_years,sex,height_cm,weight_kg\n40,male,180,80\n")
+    done = normalcy("train", "people.csv", "--site", "SoV", "--version", "1.0.0", "--cohort", "ours", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "Column diameter_mm is missing" in done.stderr
+    assert not (tmp_path / "models_store").exists()

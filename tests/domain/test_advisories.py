@@ -1,0 +1,50 @@
+from dataclasses import replace
+
+import pytest
+
+from app.domain.advisories import advise
+from app.domain.convention import Convention
+from app.domain.patient import Patient, Sex
+from app.domain.question import Question
+from tests.samples import LEADING
+
+QUESTION = Question(Patient(45.0, Sex.MALE, 175.0, 75.0), 36.0, convention=LEADING)
+HEAVY = Patient(45.0, Sex.MALE, 175.0, 153.2)  # 50.02 kg/m²
+
+
+def codes(question: Question, expected_ns: float | None = 0.5) -> list[str]:
+    return [advisory.code for advisory in advise(question, expected_ns)]
+
+
+def test_an_ordinary_reading_gets_no_advisory() -> None:
+    assert codes(QUESTION) == []
+
+
+@pytest.mark.parametrize(
+    ("age", "diameter", "expected"),
+    [(45.0, 39.99, []), (45.0, 40.0, ["absolute_diameter"]), (18.0, 40.0, ["absolute_diameter"]), (17.99, 60.0, [])],
+)
+def test_absolute_size_is_told_to_adults_from_40_mm(age: float, diameter: float, expected: list[str]) -> None:
+    patient = replace(QUESTION.patient, age_years=age)
+    assert codes(replace(QUESTION, patient=patient, diameter_mm=diameter)) == expected
+
+
+@pytest.mark.parametrize("convention", [Convention(), Convention("leading"), replace(LEADING, modality=None)])
+def test_a_convention_that_is_not_fully_stated_is_asked_for(convention: Convention) -> None:
+    (advisory,) = advise(replace(QUESTION, convention=convention), 0.5)
+    assert (advisory.code, advisory.field) == ("convention_not_stated", "convention")
+    assert "modality" in advisory.message
+    assert ("edge" in advisory.message) == (convention.edge is None)
+
+
+@pytest.mark.parametrize(
+    ("expected_ns", "expected"), [(6.0, []), (6.01, ["far_out"]), (-6.01, ["far_out"]), (None, [])]
+)
+def test_a_score_beyond_6_asks_to_recheck_unless_it_is_withheld(expected_ns: float | None, expected: list[str]) -> None:
+    assert codes(QUESTION, expected_ns) == expected
+
+
+def test_a_very_high_bmi_of_an_adult_asks_for_pounds() -> None:
+    assert codes(replace(QUESTION, patient=HEAVY)) == ["bmi_high"]
+    assert codes(replace(QUESTION, patient=replace(HEAVY, weight_kg=153.0))) == []
+    assert codes(replace(QUESTION, patient=replace(HEAVY, age_years=17.0))) == []

@@ -1,0 +1,180 @@
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.card import Range, ReliabilityLimits
+from app.domain.convention import Convention, Edge, Modality, Phase
+from app.domain.patient import Patient, Sex
+from app.domain.reliability import is_outside_training_range, judge, width_percentile
+from app.domain.score import Reliability
+from tests.samples import LEADING, a_card
+
+CARD = a_card()
+W2 = 0.6  # an ordinary width: the 30th percentile of the sample card
+ORDINARY = Patient(45.0, Sex.MALE, 175.0, 75.0)
+
+
+def verdict(patient: Patient = ORDINARY, convention: Convention = LEADING, w2: float = W2) -> tuple[str, list[str]]:
+    reliability = judge(patient, convention, CARD, w2)
+    return reliability.verdict, [reason.code for reason in reliability.reasons]
+
+
+def test_an_ordinary_person_measured_as_the_training_people_is_ok() -> None:
+    found = judge(ORDINARY, LEADING, CARD, W2)
+    assert found == Reliability("ok", W2, found.context_hdi_width_percentile, ())
+    assert found.context_hdi_width_percentile == pytest.approx(30.0)
+
+
+@pytest.mark.parametrize(
+    ("w2", "expected"),
+    [
+        (1.0, ("ok", [])),
+        (1.0000001, ("caution", ["wide_interval"])),
+        (1.2899, ("caution", ["wide_interval"])),
+        (1.2901, ("caution", ["wide_interval", "sparse_context"])),
+        (2.0, ("caution", ["wide_interval", "sparse_context"])),
+        (2.0000001, ("not_reliable", ["wide_interval", "sparse_context"])),
+    ],
+)
+def test_width(w2: float, expected: tuple[str, list[str]]) -> None:
+    assert verdict(w2=w2) == expected
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"),
+    [
+        (4.999, ("not_reliable", ["outside_training_range"])),
+        (5.0, ("caution", ["edge_of_training_range"])),
+        (6.999, ("caution", ["edge_of_training_range"])),
+        (7.0, ("ok", [])),
+        (80.0, ("ok", [])),
+        (85.0, ("caution", ["edge_of_training_range"])),
+        (85.001, ("not_reliable", ["outside_training_range"])),
+    ],
+)
+def test_age(age: float, expected: tuple[str, list[str]]) -> None:
+    assert verdict(replace(ORDINARY, age_years=age)) == expected
+
+
+@pytest.mark.parametrize(
+    ("patient", "expected"),
+    [
+        (Patient(45.0, Sex.MALE, 200.0, 80.0), "ok"),
+        (Patient(45.0, Sex.MALE, 200.1, 80.0), "caution"),
+        (Patient(45.0, Sex.MALE, 219.9, 90.0), "caution"),
+        (Patient(45.0, Sex.MALE, 220.1, 90.0), "not_reliable"),
+        (Patient(45.0, Sex.FEMALE, 195.0, 80.0), "caution"),
+        (Patient(45.0, Sex.MALE, 99.0, 22.0), "caution"),
+        (Patient(45.0, Sex.MALE, 89.9, 21.0), "not_reliable"),
+        (Patient(45.0, Sex.MALE, 198.0, 110.5), "caution"),
+        (Patient(45.0, Sex.MALE, 198.0, 121.1), "not_reliable"),
+        (Patient(45.0, Sex.FEMALE, 185.0, 101.0), "caution"),
+    ],
+)
+def test_height_and_weight_are_judged_by_the_range_of_the_sex(patient: Patient, expected: str) -> None:
+    assert verdict(patient)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [
+        (75.0, "ok"),
+        (76.9, "caution"),
+        (89.5, "caution"),
+        (89.7, "not_reliable"),
+        (35.7, "caution"),
+        (22.9, "not_reliable"),
+    ],
+)
+def test_bmi(weight: float, expected: str) -> None:
+    """At 160 cm: 30 kg/m² is 76.8 kg, 35 is 89.6, 14 is 35.8, 9 is 23.0; all weights are inside the men's range."""
+    assert verdict(replace(ORDINARY, height_cm=160.0, weight_kg=weight))[0] == expected
+
+
+def test_one_differing_part_of_the_convention_cautions_and_two_forbid() -> None:
+    assert verdict(convention=Convention()) == ("ok", [])
+    assert verdict(convention=Convention(edge="inner")) == ("caution", ["convention_differs"])
+    assert verdict(convention=Convention("leading", "mid-systole", "TTE")) == ("caution", ["convention_differs"])
+    assert verdict(convention=Convention("inner", None, "CT")) == ("not_reliable", ["convention_differs"])
+
+
+def test_a_sex_that_was_never_trained_gets_no_score() -> None:
+    men_only = replace(CARD.ranges, height_cm={"male": Range(150, 200)}, weight_kg={"male": Range(45, 110)})
+    woman = Patient(45.0, Sex.FEMALE, 165.0, 60.0)
+    assert judge(woman, LEADING, replace(CARD, ranges=men_only), W2).verdict == "not_reliable"
+
+
+def test_the_limits_are_those_on_the_card() -> None:
+    stricter = replace(CARD, reliability=ReliabilityLimits(width_caution=0.5, width_not_reliable=0.55))
+    assert judge(ORDINARY, LEADING, stricter, W2).verdict == "not_reliable"
+
+
+def test_messages_name_the_range_and_never_the_patients_value() -> None:
+    reasons = judge(Patient(3.21, Sex.MALE, 232.1, 123.4), LEADING, CARD, 2.5).reasons
+    text = " ".join(reason.message for reason in reasons)
+    assert "5 to 85 years" in text
+    assert "100 to 200 cm" in text
+    assert not any(value in text for value in ("3.21", "232.1", "123.4"))
+
+
+@given(st.floats(0.0, 3.0), st.floats(0.0, 3.0))
+def test_the_percentile_rises_with_the_width_and_agrees_with_numpy(one: float, other: float) -> None:
+    quantiles = CARD.width_quantiles
+    low, high = sorted((one, other))
+    assert 0.0 <= width_percentile(low, quantiles) <= width_percentile(high, quantiles) <= 100.0
+    by_numpy = np.interp(one, quantiles, np.linspace(0.0, 100.0, 201))
+    assert width_percentile(one, quantiles) == pytest.approx(by_numpy, abs=1e-9)
+
+
+def test_the_percentile_of_equal_widths_is_finite() -> None:
+    assert width_percentile(0.5, (0.5,) * 201) == 100.0
+    assert width_percentile(0.49, (0.5,) * 201) == 0.0
+
+
+patients = st.builds(Patient, st.floats(4, 90), st.sampled_from(Sex), st.floats(85, 225), st.floats(14, 130))
+conventions = st.builds(
+    Convention,
+    st.sampled_from((None, *get_args(Edge))),
+    st.sampled_from((None, *get_args(Phase))),
+    st.sampled_from((None, *get_args(Modality))),
+)
+
+
+@given(patients, conventions, st.floats(0, 5))
+def test_the_verdict_is_the_contracts_table(patient: Patient, convention: Convention, w2: float) -> None:
+    """The table once more, cell by cell, written without the code's helpers."""
+    r, bmi = CARD.ranges, patient.weight_kg / (patient.height_cm / 100) ** 2
+    h, w = r.height_cm[patient.sex], r.weight_kg[patient.sex]
+    differing = sum(
+        [
+            convention.edge in ("inner", "outer"),
+            convention.phase == "mid-systole",
+            convention.modality in ("CT", "MR"),
+        ]
+    )
+    forbidden = [
+        w2 > 2,
+        not 5 <= patient.age_years <= 85,
+        not h.low * 0.9 <= patient.height_cm <= h.high * 1.1,
+        not w.low * 0.9 <= patient.weight_kg <= w.high * 1.1,
+        not r.bmi_kg_m2.low - 5 <= bmi <= r.bmi_kg_m2.high + 5,
+        differing >= 2,
+    ]
+    cautious = [
+        w2 > 1,
+        np.interp(w2, CARD.width_quantiles, np.linspace(0, 100, 201)) > 99,
+        not 7 <= patient.age_years <= 80,
+        not h.low <= patient.height_cm <= h.high,
+        not w.low <= patient.weight_kg <= w.high,
+        not r.bmi_kg_m2.low <= bmi <= r.bmi_kg_m2.high,
+        differing == 1,
+    ]
+    expected = "not_reliable" if any(forbidden) else "caution" if any(cautious) else "ok"
+    found = judge(patient, convention, CARD, w2)
+    assert found.verdict == expected
+    assert (found.verdict == "ok") == (found.reasons == ())
+    assert is_outside_training_range(found) == any([forbidden[1], *cautious[3:6]])

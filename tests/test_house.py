@@ -1,0 +1,79 @@
+"""The house rules hold because something fails when they are broken."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+REQUIREMENTS = ROOT / "requirements"
+PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", re.MULTILINE)
+
+
+def pins(name: str) -> dict[str, str]:
+    return dict(PIN.findall((REQUIREMENTS / f"{name}.txt").read_text()))
+
+
+def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    tool = Path(sys.executable).parent / command[0]
+    return subprocess.run([tool, *command[1:]], cwd=cwd, capture_output=True, text=True, timeout=300)  # noqa: S603
+
+
+def planted(tmp_path: Path, file: str, line: str) -> Path:
+    """A copy of the code with one more line at the end of a file."""
+    shutil.copytree(ROOT / "app", tmp_path / "app", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with (tmp_path / file).open("a") as target:
+        target.write(f"\n{line}\n")
+    return tmp_path
+
+
+def test_serving_installs_no_tensorflow() -> None:
+    assert not {"tensorflow", "gpflow", "tf-keras", "keras", "scikit-learn", "matplotlib"} & pins("serve").keys()
+
+
+@pytest.mark.parametrize("larger", ["train", "dev"])
+def test_every_environment_shares_the_pins_of_serving(larger: str) -> None:
+    shared = pins("serve")
+    assert "numpy" in shared
+    assert {name: pins(larger).get(name) for name in shared} == shared
+
+
+@pytest.mark.parametrize("name", ["serve", "train", "dev", "build"])
+def test_every_pin_has_a_hash_and_no_address(name: str) -> None:
+    text = (REQUIREMENTS / f"{name}.txt").read_text()
+    blocks = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
+    assert len(blocks) == len(PIN.findall(text))
+    assert all("--hash=sha256:" in block for block in blocks)
+    assert "://" not in text
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("app/domain/patient.py", "import app.maths.moments"),  # a neighbour
+        ("app/maths/moments.py", "import app.store"),  # a room above
+        ("app/services/score.py", "import tensorflow"),  # a library of another room
+    ],
+)
+def test_import_linter_sees_a_forbidden_import(file: str, line: str, tmp_path: Path) -> None:
+    done = run("lint-imports", "--no-cache", cwd=planted(tmp_path, file, line))
+    assert done.returncode == 1, done.stdout
+    assert "1 broken" in done.stdout
+
+
+def test_ruff_sees_a_forgotten_print(tmp_path: Path) -> None:
+    folder = planted(tmp_path, "app/maths/moments.py", "print(1)")
+    done = run("ruff", "check", "--no-cache", "app/maths/moments.py", cwd=folder)
+    assert done.returncode == 1
+    assert "T201" in done.stdout
+
+
+def test_mypy_sees_a_function_without_types(tmp_path: Path) -> None:
+    folder = planted(tmp_path, "app/maths/moments.py", "def untyped(x):\n    return x")
+    done = run("mypy", "--cache-dir", str(tmp_path / "cache"), "app/maths/moments.py", cwd=folder)
+    assert done.returncode == 1
+    assert "no-untyped-def" in done.stdout

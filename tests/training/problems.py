@@ -1,0 +1,30 @@
+"""Small problems with a known answer, and a recipe that trains on them in a second."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from app.maths.moments import Array
+from app.training.recipe import Recipe
+
+SHORT = Recipe(inducing_minimum=8, constant_iterations=25, released_iterations=25, robust_iterations=25)
+
+
+def short(**options: Any) -> Recipe:
+    return replace(SHORT, **options)
+
+
+def people(size: int = 60, seed: int = 0) -> tuple[Array, Array]:
+    """Raw covariates [N, 2] far from unit scale and diameters [N] whose sd grows fourfold along the first."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform([20.0, 150.0], [80.0, 190.0], size=(size, 2))
+    return X, true_mean(X) + true_sd(X) * rng.normal(size=size)
+
+
+def true_mean(X: Array) -> Array:
+    return 25.0 + 0.1 * X[:, 0] + 4.0 * np.sin((X[:, 1] - 150.0) / 15.0)
+
+
+def true_sd(X: Array) -> Array:
+    return 0.5 * 4.0 ** ((X[:, 0] - 20.0) / 60.0)

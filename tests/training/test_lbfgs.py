@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from app.training import lbfgs
+from app.training.stack import tf
+
+
+def test_it_comes_back_from_a_step_beyond_the_numbers_range() -> None:
+    x = tf.Variable(np.array([0.3]))
+
+    # Finite up to 1 only; the first step from 0.3 goes beyond.
+    def loss() -> object:
+        return tf.reduce_sum(-100.0 * tf.math.log(1.0 - x) - 300.0 * x)
+
+    outcome = lbfgs.minimise(loss, [x], 50, lambda fraction, objective: None)
+    np.testing.assert_allclose(x.numpy(), 2.0 / 3.0, rtol=1e-4)
+    assert outcome.evaluations > outcome.iterations
+
+
+def test_it_comes_back_from_a_matrix_without_a_cholesky_factor() -> None:
+    x = tf.Variable(np.array([0.1]))
+
+    def loss() -> object:
+        root = tf.linalg.cholesky([[1.0 - x[0], 0.0], [0.0, 1.0]])
+        return -2000.0 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(root))) - 3000.0 * x[0]
+
+    lbfgs.minimise(loss, [x], 50, lambda fraction, objective: None)
+    np.testing.assert_allclose(x.numpy(), 2.0 / 3.0, rtol=1e-4)
+
+
+def test_a_start_without_a_finite_objective_is_an_error() -> None:
+    x = tf.Variable(np.array([2.0]))
+    with pytest.raises(FloatingPointError):
+        lbfgs.minimise(lambda: tf.reduce_sum(tf.math.log(1.0 - x)), [x], 5, lambda fraction, objective: None)
+
+
+def test_it_reports_a_rising_objective() -> None:
+    x = tf.Variable(np.full(3, 4.0))
+    seen: list[tuple[float, float]] = []
+    scale = np.array([1.0, 10.0, 100.0])
+    lbfgs.minimise(lambda: tf.reduce_sum(scale * x**2), [x], 30, lambda *step: seen.append(step))
+    fractions, objectives = zip(*seen, strict=True)
+    assert list(fractions) == sorted(fractions)
+    assert list(objectives) == sorted(objectives)
+    np.testing.assert_allclose(objectives[-1], 0.0, atol=1e-4)
