@@ -14,6 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from app.domain.context import AgeTransform, covariate_columns
 from app.domain.patient import Patient, Sex
 from app.domain.references import CAMPENS_2014, LogDiameterReference
 from app.maths.moments import Array
@@ -59,6 +60,11 @@ class SimulatedPeople:
     @property
     def sex(self) -> NDArray[np.str_]:
         return np.where(self.male, Sex.MALE.value, Sex.FEMALE.value)
+
+    def covariates(self, age: AgeTransform) -> Array:
+        """[N, 4]"""
+        male = self.male.astype(np.float64)
+        return covariate_columns(self.age_years, male, self.height_cm, self.weight_kg, age=age)
 
 
 def simulate_cohort(n: int, seed: int) -> SimulatedPeople:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from app.domain.card import StageRecord
 from app.errors import TrainingFailed
@@ -44,7 +45,9 @@ class Stages:
 
     def train(self, Z: Array) -> Any:
         """The trained SVGP, from inducing points that start at Z."""
-        return self._by_paper(Z) if self._recipe.optimiser == "paper" else self._by_lbfgs(Z)
+        # SciPy's L-BFGS calls BLAS on vectors of some hundred numbers: threads only cost there, and move last digits.
+        with threadpool_limits(limits=1, user_api="blas"):
+            return self._by_paper(Z) if self._recipe.optimiser == "paper" else self._by_lbfgs(Z)
 
     def _by_lbfgs(self, Z: Array) -> Any:
         recipe = self._recipe

@@ -1,3 +1,4 @@
+from functools import cache
 from importlib.metadata import version
 
 import numpy as np
@@ -12,6 +13,13 @@ from app.training.fit import Fit, fit
 from app.training.recipe import Recipe
 from app.training.svgp import untrained
 from tests.training.problems import people, short, true_mean, true_sd
+
+ROBUST = short(robust=True)
+
+
+@cache
+def fitted(recipe: Recipe, size: int = 60) -> Fit:
+    return fit(*people(size), recipe, seed=1)
 
 
 def largest_difference(ours: Moments, theirs: Moments, scale: float) -> float:
@@ -31,19 +39,17 @@ def around(X: Array) -> Array:
     [
         *(short(kernel=kernel) for kernel in SHAPES),
         short(heteroscedastic=False),
-        short(robust=True),
-        short(heteroscedastic=False, robust=True, kernel="rbf"),
+        ROBUST,
         short(optimiser="paper", paper_steps=20),
-        short(optimiser="paper", paper_steps=20, heteroscedastic=False),
     ],
     ids=lambda recipe: f"{recipe.kernel}-{recipe.optimiser}-{recipe.heteroscedastic}-{recipe.robust}",
 )
 def test_numpy_posterior_equals_gpflow_after_training(recipe: Recipe) -> None:
-    X, y = people()
-    fitted = fit(X, y, recipe, seed=1)
-    scale = fitted.posterior.scaling.y_scale
-    assert largest_difference(fitted.posterior.predict(around(X)), fitted.reference(around(X)), scale) < 1e-9
-    assert all(np.isfinite(stage.objective) for stage in fitted.record.stages)
+    X = around(people()[0])
+    result = fitted(recipe)
+    difference = largest_difference(result.posterior.predict(X), result.reference(X), result.posterior.scaling.y_scale)
+    assert difference < 1e-9
+    assert all(np.isfinite(stage.objective) for stage in result.record.stages)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -60,81 +66,83 @@ def test_numpy_posterior_equals_gpflow_for_random_parameters(kernel: str, seed: 
     assert largest_difference(ours, theirs, scaling.y_scale) < 1e-9
 
 
-def arrays(fitted: Fit) -> list[bytes]:
-    return [array.tobytes() for _, array in sorted(fitted.posterior.arrays().items())]
+def arrays(result: Fit) -> list[bytes]:
+    return [array.tobytes() for _, array in sorted(result.posterior.arrays().items())]
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not() -> None:
-    X, y = people()
-    first, again, other = (fit(X, y, short(), seed) for seed in (3, 3, 4))
-    assert arrays(first) == arrays(again)
-    assert arrays(first) != arrays(other)
+    again, other = (fit(*people(), short(), seed) for seed in (1, 2))
+    assert arrays(fitted(short())) == arrays(again)
+    assert arrays(fitted(short())) != arrays(other)
 
 
 def test_it_finds_the_mean_and_the_spread_that_made_the_data() -> None:
-    X, y = people(400, seed=5)
-    moments = fit(X, y, Recipe(constant_iterations=60, released_iterations=60), seed=0).posterior.predict(X)
+    X, _ = people(400)
+    moments = fitted(short(constant_iterations=60, released_iterations=60), 400).posterior.predict(X)
     assert np.sqrt(np.mean((moments.m1 - true_mean(X)) ** 2)) < 0.3
     assert np.corrcoef(moments.m2, np.log(true_sd(X)))[0, 1] > 0.95
     assert np.abs(moments.m2 - np.log(true_sd(X))).mean() < 0.15
 
 
 def test_one_constant_spread_has_no_uncertainty_and_the_size_of_the_residuals() -> None:
-    X, y = people(200)
-    moments = fit(X, y, short(heteroscedastic=False), seed=0).posterior.predict(X)
+    X, y = people()
+    moments = fitted(short(heteroscedastic=False)).posterior.predict(X)
     assert (moments.v2 == 0.0).all()
     assert len(set(moments.m2)) == 1
-    np.testing.assert_allclose(np.exp(moments.m2[0]), (y - moments.m1).std(), rtol=0.1)
+    np.testing.assert_allclose(np.exp(moments.m2[0]), (y - moments.m1).std(), rtol=0.2)
 
 
 def test_the_robust_stage_keeps_anomalies_out_of_the_spread() -> None:
-    X, y = people(200)
-    y[::20] += 15.0
-    plain, robust = (fit(X, y, short(robust=robust), seed=0).posterior.predict(X) for robust in (False, True))
+    X, y = people(150)
+    y[::15] += 15.0
+    plain, robust = (fit(X, y, recipe, seed=0).posterior.predict(X) for recipe in (short(), ROBUST))
     truth = np.log(true_sd(X))
     assert np.abs(robust.m2 - truth).mean() < 0.7 * np.abs(plain.m2 - truth).mean()
 
 
 def test_a_unit_of_y_moves_the_moments_and_nothing_else() -> None:
     X, y = people()
-    mm, cm = fit(X, y, short(), 0).posterior.predict(X), fit(X, y / 10.0, short(), 0).posterior.predict(X)
-    np.testing.assert_allclose(cm.m1, mm.m1 / 10.0, rtol=1e-5)
-    np.testing.assert_allclose(cm.v1, mm.v1 / 100.0, rtol=1e-3)
-    np.testing.assert_allclose(cm.m2, mm.m2 - np.log(10.0), atol=1e-3)
+    mm, cm = fitted(short()).posterior.predict(X), fit(X, y / 10.0, short(), seed=1).posterior.predict(X)
+    np.testing.assert_allclose(cm.m1, mm.m1 / 10.0, rtol=1e-4)
+    np.testing.assert_allclose(cm.v1, mm.v1 / 100.0, rtol=1e-2)
+    np.testing.assert_allclose(cm.m2, mm.m2 - np.log(10.0), atol=1e-2)
 
 
 def test_the_record_tells_how_the_model_was_made() -> None:
-    X, y = people()
-    record = fit(X, y, short(robust=True), seed=11).record
+    record = fitted(ROBUST).record
     assert [stage.name for stage in record.stages] == ["constant spread", "varying spread", "Student-t noise"]
     assert all(stage.evaluations >= stage.iterations > 0 and stage.seconds > 0.0 for stage in record.stages)
-    assert record.recipe == short(robust=True).as_dict()
-    assert (record.seed, record.inducing_points) == (11, 8)
+    assert record.recipe == ROBUST.as_dict()
+    assert (record.seed, record.inducing_points) == (1, 8)
     assert record.libraries["gpflow"] == version("gpflow")
     assert {"python", "numpy", "scipy", "tensorflow"} <= set(record.libraries)
 
 
 def test_elbo_and_objective_differ_by_the_priors_only() -> None:
-    X, y = people()
-    plain, with_priors = (fit(X, y, short(priors=priors), 0).record.stages[-1] for priors in (False, True))
+    plain = fitted(short(priors=False, heteroscedastic=False)).record.stages[-1]
     assert plain.elbo == pytest.approx(plain.objective, rel=1e-12)
-    assert with_priors.elbo != pytest.approx(with_priors.objective, abs=0.1)
-
-
-def test_releasing_the_spread_raises_the_objective() -> None:
-    X, y = people(200)
-    constant, varying = fit(X, y, short(), 0).record.stages
-    assert varying.elbo > constant.elbo
+    constant, varying = fitted(short()).record.stages
+    assert constant.objective < constant.elbo < plain.elbo
+    assert varying.objective > constant.objective
 
 
 def test_progress_rises_to_one_in_every_stage() -> None:
-    X, y = people()
     seen: dict[str, list[float]] = {}
-    fit(X, y, short(), 0, progress=lambda stage, fraction: seen.setdefault(stage, []).append(fraction))
+    recipe = short(constant_iterations=5, released_iterations=5)
+    fit(*people(), recipe, 0, progress=lambda stage, fraction: seen.setdefault(stage, []).append(fraction))
     assert list(seen) == ["constant spread", "varying spread"]
     for fractions in seen.values():
         assert fractions == sorted(fractions)
         assert fractions[-1] == 1.0
+
+
+def test_a_kuu_that_cannot_be_factorised_gets_a_second_attempt_with_more_jitter() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 1))
+    recipe = short(kernel="rbf", inducing_minimum=40, heteroscedastic=False, jitter=2e-16)
+    result = fit(X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=100), recipe, seed=0)
+    assert "second attempt, jitter 2e-14" in result.record.stages[0].message
+    assert np.isfinite(result.posterior.predict(X).m1).all()
 
 
 def test_numbers_that_are_not_finite_fail_in_words() -> None:

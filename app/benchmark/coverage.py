@@ -1,0 +1,182 @@
+"""Does the 95 % HDI hold the true z of simulated people? Many cohorts, because one cohort's answer varies by points.
+
+Each round trains on a fresh cohort and asks about fresh people of the same generator, whose true z (mm) is known.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import IsolationForest
+
+from app.domain.context import AgeTransform
+from app.domain.patient import bmi_kg_m2
+from app.maths import normalcy, predictive
+from app.maths.metrics import weighted_kendall_tau
+from app.maths.moments import Array
+from app.training.cohort import SimulatedPeople, simulate_cohort
+from app.training.fit import fit
+from app.training.recipe import Recipe
+
+TEST_PEOPLE = 2000
+TEST_SEED_OFFSET = 1_000_000  # so that no cohort is its own test
+SPARSE_SHARE = 0.05  # the training contexts with the widest W2
+AGE_BANDS = ((5, 18), (18, 40), (40, 60), (60, 86))
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageRound:
+    """One cohort: per group of people, how many there were and the share whose true z lies in the HDI."""
+
+    seed: int
+    people: dict[str, int]
+    covered: dict[str, float]  # NaN where a group is empty
+    kendall_tau: float  # W2 against an isolation forest on the training contexts
+    below: float  # share of the inner people below, above their predictive interval
+    above: float
+    bias: float  # mean of E[NS] - true z, inner people
+    fit_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCoverage:
+    group: str
+    people: float  # mean over cohorts
+    mean: float
+    standard_error: float
+    lowest: float
+    highest: float
+
+
+def one_round(seed: int, site: str, size: int, recipe: Recipe, age: AgeTransform) -> CoverageRound:
+    """Train on cohort `seed` and score people that it has not seen."""
+    cohort, fresh = simulate_cohort(size, seed), simulate_cohort(TEST_PEOPLE, TEST_SEED_OFFSET + seed)
+    x, x_fresh = cohort.covariates(age), fresh.covariates(age)
+    fitted = fit(x, cohort.sites[site].diameter_mm, recipe, seed)
+    moments = fitted.posterior.predict(x_fresh)
+    y, truth = fresh.sites[site].diameter_mm, fresh.sites[site].true_z_mm
+    interval = normalcy.hdi(y, moments)
+    hit = (interval.low <= truth) & (truth <= interval.high)
+    width_trained = normalcy.context_width(fitted.posterior.predict(x))
+    groups = dict(_groups(cohort, fresh, normalcy.context_width(moments), width_trained))
+    inner, pit = groups["inside 5–95 %"], predictive.cdf(y, moments)
+    return CoverageRound(
+        seed=seed,
+        people={name: int(mask.sum()) for name, mask in groups.items()},
+        covered={name: float(hit[mask].mean()) if mask.any() else float("nan") for name, mask in groups.items()},
+        kendall_tau=weighted_kendall_tau(width_trained, _isolation(x, seed)),
+        below=float((pit[inner] < 0.025).mean()),
+        above=float((pit[inner] > 0.975).mean()),
+        bias=float((normalcy.expected_score(y, moments) - truth)[inner].mean()),
+        fit_seconds=sum(stage.seconds for stage in fitted.record.stages),
+    )
+
+
+def run(
+    seeds: Sequence[int],
+    site: str,
+    size: int,
+    recipe: Recipe,
+    age: AgeTransform,
+    processes: int,
+    report: Callable[[str, float], None],
+) -> list[CoverageRound]:
+    """All rounds, side by side in processes of their own, in the order of their seeds."""
+    # Spawned, because TensorFlow does not survive a fork.
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(one_round, seed, site, size, recipe, age) for seed in seeds]
+        for done, _ in enumerate(as_completed(waiting), start=1):
+            report(f"{site}: {done} of {len(seeds)} cohorts", done / len(seeds))
+        return [round_.result() for round_ in waiting]
+
+
+def summarise(rounds: Sequence[CoverageRound]) -> list[GroupCoverage]:
+    """The mean over cohorts with its standard error: people of one cohort share one fit and are not independent."""
+    return [_group(name, rounds) for name in rounds[0].covered]
+
+
+def _group(name: str, rounds: Sequence[CoverageRound]) -> GroupCoverage:
+    covered = np.array([round_.covered[name] for round_ in rounds])
+    known = covered[np.isfinite(covered)]
+    error = float(known.std(ddof=1) / np.sqrt(len(known)))
+    people = float(np.mean([round_.people[name] for round_ in rounds]))
+    return GroupCoverage(name, people, float(known.mean()), error, float(known.min()), float(known.max()))
+
+
+def _groups(
+    cohort: SimulatedPeople, fresh: SimulatedPeople, width: Array, width_trained: Array
+) -> Iterator[tuple[str, Mask]]:
+    everybody = np.ones(len(width), dtype=bool)
+    inner = _inside(cohort, fresh, (5.0, 95.0))
+    yield "inside 5–95 %", inner
+    yield "everybody", everybody
+    for low, high in AGE_BANDS:
+        yield f"{low} to {high - 1} years", (fresh.age_years >= low) & (fresh.age_years < high)
+    yield "men", fresh.male
+    yield "women", ~fresh.male
+    yield "sparse (widest 5 % of W2)", width > np.quantile(width_trained, 1.0 - SPARSE_SHARE)
+    yield "outside 5–95 %", ~inner
+    yield "outside the training range", ~_inside(cohort, fresh, (0.0, 100.0))
+
+
+def _inside(cohort: SimulatedPeople, fresh: SimulatedPeople, percentiles: tuple[float, float]) -> Mask:
+    """Age, and by sex height, weight and BMI, within these percentiles of the cohort."""
+    inside = np.ones(len(fresh.age_years), dtype=bool)
+    for sex in (True, False):
+        here, there = fresh.male == sex, cohort.male == sex
+        for name, column in _sizes(fresh).items():
+            low, high = np.percentile(_sizes(cohort)[name][there], percentiles)
+            inside[here] &= (column[here] >= low) & (column[here] <= high)
+    return inside
+
+
+def _sizes(people: SimulatedPeople) -> Mapping[str, Array]:
+    height, weight = people.height_cm, people.weight_kg
+    return {"age": people.age_years, "height": height, "weight": weight, "bmi": bmi_kg_m2(height, weight)}
+
+
+def _isolation(x: Array, seed: int) -> Array:
+    """Isolation forest on the standardised contexts; larger is more isolated, as in the paper."""
+    standard = (x - x.mean(axis=0)) / x.std(axis=0)
+    forest = IsolationForest(random_state=seed).fit(standard)
+    return -np.asarray(forest.score_samples(standard), dtype=np.float64)
+
+
+def render(rounds: Mapping[str, Sequence[CoverageRound]]) -> list[str]:
+    """Markdown, one table a site."""
+    lines: list[str] = []
+    for site, of_site in rounds.items():
+        lines += [f"## {site}, {len(of_site)} cohorts", "", *_table(of_site), "", *_notes(of_site), ""]
+    return lines
+
+
+def _table(rounds: Sequence[CoverageRound]) -> list[str]:
+    head = [
+        "| people asked about | people a cohort | coverage | standard error | lowest, highest cohort |",
+        "|---|---|---|---|---|",
+    ]
+    rows = (
+        f"| {g.group} | {g.people:.0f} | {g.mean:.1%} | {g.standard_error:.1%} | {g.lowest:.1%}, {g.highest:.1%} |"
+        for g in summarise(rounds)
+    )
+    return [*head, *rows]
+
+
+def _notes(rounds: Sequence[CoverageRound]) -> list[str]:
+    def mean(name: str) -> float:
+        return float(np.mean([getattr(round_, name) for round_ in rounds]))
+
+    lowest = min(round_.kendall_tau for round_ in rounds)
+    slowest = max(round_.fit_seconds for round_ in rounds)
+    return [
+        f"Weighted Kendall tau of W2 against an isolation forest on the training contexts: "
+        f"mean {mean('kendall_tau'):.2f}, lowest {lowest:.2f}.  ",
+        f"Inside 5–95 %: {mean('below'):.1%} fall below and {mean('above'):.1%} above their 95 % predictive interval "
+        f"(2.5 % each is ideal); mean of E[NS] minus the true z {mean('bias'):+.3f}.  ",
+        f"Seconds a fit: mean {mean('fit_seconds'):.1f}, slowest {slowest:.1f}.",
+    ]

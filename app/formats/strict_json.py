@@ -1,0 +1,100 @@
+"""JSON with one meaning, or a refusal: what a clinical service may read.
+
+Beyond the syntax this refuses what parsers commonly let through: keys given twice (of which the last would win,
+so that {"age": 50, "age": 5} were a child), numbers that no double holds, NaN, half surrogate pairs, byte order
+marks, other encodings, and nesting that would exhaust the stack.
+
+msgspec parses (1 µs for 200 bytes, against 6 µs for the standard library with hooks); the standard library is
+asked only what was wrong, once msgspec has refused.
+"""
+
+import json
+import re
+import sys
+from itertools import accumulate
+
+import msgspec
+
+from app.errors import MalformedJson
+from app.formats.faults import fault
+
+MAX_DEPTH = 16  # the deepest request of the service has 4 levels
+
+_LARGEST = int(sys.float_info.max)
+_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # UTF-8, UTF-16 little and big endian
+# Takes an unfinished string to the end of the body, so that no quote is looked at twice: linear on hostile bytes.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
+_TO_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+_decode = msgspec.json.Decoder().decode
+
+
+def loads(body: bytes, max_depth: int = MAX_DEPTH) -> object:
+    """The value that the bytes stand for; MalformedJson, with what is wrong and where, if they have not exactly one."""
+    if _depth(body, max_depth) > max_depth:
+        raise _malformed("too_deep", f"The body is nested more than {max_depth} levels deep.")
+    try:
+        body.decode()
+        value = _decode(body)
+    except ValueError as refusal:  # msgspec's errors and UnicodeDecodeError alike
+        raise _diagnosis(body, refusal) from None
+    # Every pair has one colon; those inside of strings are told apart only if the quick count does not agree.
+    pairs = _pairs(value)
+    if pairs != body.count(b":") and pairs != _STRING.sub(b"", body).count(b":"):
+        raise _malformed("duplicate_key", "An object in the body names the same key twice; name each key once.")
+    return value
+
+
+def _depth(body: bytes, enough: int) -> int:
+    """How deep the brackets nest; 0 where there are too few of them to matter.
+
+    Strings end here where the parser ends them, up to the first byte it refuses: it never goes deeper than this.
+    """
+    if body.count(b"[") + body.count(b"{") <= enough:
+        return 0
+    brackets = _STRING.sub(b"", body).translate(_TO_SQUARE, _NOT_BRACKETS)
+    return max(accumulate(1 if bracket == ord("[") else -1 for bracket in brackets), default=0)
+
+
+def _pairs(value: object) -> int:
+    """Key-value pairs at all levels. Refuses integers that no double holds on the way."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(_pairs, value.values()))
+    if isinstance(value, list):
+        return sum(map(_pairs, value))
+    if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+        raise _too_large()
+    return 0
+
+
+def _diagnosis(body: bytes, refusal: ValueError) -> MalformedJson:
+    """Why a refused body was refused, as near to the cause as can be told without repeating it."""
+    if not body.strip():
+        return _malformed("empty_body", "The body is empty; send one JSON object.")
+    if isinstance(refusal, UnicodeDecodeError) or body.startswith(_MARKS) or b"\0" in body[:4]:
+        return _malformed("wrong_encoding", "The body must be UTF-8 without a byte order mark.")
+    if isinstance(refusal, msgspec.ValidationError):
+        return _too_large()
+    try:
+        value = json.loads(body.decode(), parse_constant=_refuse_constant)
+        json.dumps(value, ensure_ascii=False).encode()
+    except MalformedJson as known:
+        return known
+    except UnicodeEncodeError:
+        return _malformed("lone_surrogate", "A text in the body holds half of a surrogate pair (\\ud800 to \\udfff).")
+    except json.JSONDecodeError as where:
+        return _malformed("syntax", f"The body is not JSON: line {where.lineno}, column {where.colno}.")
+    return _malformed("syntax", "The body is not JSON.")
+
+
+def _refuse_constant(_: str) -> None:
+    raise _malformed("not_finite", "NaN and Infinity are not JSON; every number must be finite.")
+
+
+def _too_large() -> MalformedJson:
+    return _malformed("number_too_large", "A number in the body is too large for a double (about 1.8e308).")
+
+
+def _malformed(code: str, message: str) -> MalformedJson:
+    return MalformedJson(fault(code, "", message))

@@ -1,0 +1,125 @@
+"""Golden cases: made once at publication, run against any executor ever after."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, fields
+
+import numpy as np
+
+from app.domain.context import AgeTransform, covariates
+from app.domain.golden import GoldenCase, GoldenInput, GoldenMoments, GoldenOutputs
+from app.inference.executor import Executor
+from app.maths import normalcy, predictive
+from app.maths.intervals import Intervals
+from app.maths.moments import Array, Moments
+from app.maths.thresholds import threshold_diameter
+
+# Moments: backends agree to 4e-10 standardised. Outputs: what single, batch and every backend promise.
+TOLERANCE = 1e-8
+# Ends of the HDI, in widths. Where the density is flat an end moves freely: 1e-6 is promised, 1e-9 is usual.
+HDI_TOLERANCE = 1e-7
+# A number this small is zero: probabilities far out in a tail are not compared digit by digit.
+SMALLEST = 1e-12
+
+MASS = 0.95
+
+Reference = Callable[[Array], Moments]
+Hdi = Callable[[Array, Moments, float], Intervals]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenFailure:
+    case: int  # its place in the file
+    quantity: str  # a field of GoldenMoments or GoldenOutputs
+    expected: float
+    found: float
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenResult:
+    cases: int
+    failures: tuple[GoldenFailure, ...]
+
+    @property
+    def failed(self) -> int:
+        """Cases with at least one failure."""
+        return len({failure.case for failure in self.failures})
+
+    @property
+    def passed(self) -> int:
+        return self.cases - self.failed
+
+
+def golden_cases(inputs: Sequence[GoldenInput], age: AgeTransform, reference: Reference) -> tuple[GoldenCase, ...]:
+    """The moments by the trainer's own prediction, the outputs by the slow, safe way."""
+    patients = [item.patient for item in inputs]
+    moments = reference(covariates(patients, age))
+    scores = np.array([item.score for item in inputs])
+    diameters = np.maximum(np.round(moments.m1 + scores * np.exp(moments.m2), 1), 3.0)
+    rows = zip(
+        patients, diameters.tolist(), _rows(moments), _outputs(diameters, moments, normalcy.safe_hdi), strict=True
+    )
+    return tuple(GoldenCase(p, y, GoldenMoments(*m), GoldenOutputs(*o)) for p, y, m, o in rows)
+
+
+def check_golden(executor: Executor, age: AgeTransform, y_scale: float, cases: Sequence[GoldenCase]) -> GoldenResult:
+    """Does the executor find the moments, and the fast way from the stored moments the outputs?
+
+    `y_scale` (mm) is the unit of the model's standardised diameters: what 1e-8 means for m1 and v1.
+    """
+    stored = np.array([astuple(case.moments) for case in cases])  # [K, 4]
+    predicted = np.array(_rows(executor.predict(covariates([case.patient for case in cases], age))))
+    slack = TOLERANCE * np.array([y_scale, y_scale**2, 1.0, 1.0])
+    expected = np.array([astuple(case.outputs) for case in cases])  # [K, outputs]
+    diameters = np.array([case.diameter_mm for case in cases])
+    found = np.array(_outputs(diameters, Moments(*stored.T), normalcy.hdi))
+    return GoldenResult(
+        len(cases),
+        (
+            *_failures(GoldenMoments, stored, predicted, np.broadcast_to(slack, stored.shape)),
+            *_failures(GoldenOutputs, expected, found, _output_slack(expected)),
+        ),
+    )
+
+
+def _outputs(diameters: Array, moments: Moments, hdi: Hdi) -> list[list[float]]:
+    """One row per case, in the order of GoldenOutputs' fields."""
+    interval = hdi(diameters, moments, MASS)
+    at_2 = moments.m1 + 2.0 * np.exp(moments.m2)
+    usual = predictive.interval(moments, MASS)
+    columns = [
+        normalcy.expected_score(diameters, moments),
+        interval.low,
+        interval.high,
+        normalcy.sf(2.0, diameters, moments),
+        normalcy.cdf(-2.0, diameters, moments),
+        hdi(at_2, moments, MASS).width,
+        usual.low,
+        usual.high,
+        100.0 * predictive.cdf(diameters, moments),
+        threshold_diameter(0.5, 2.0, moments),
+    ]
+    rows: list[list[float]] = np.column_stack(columns).tolist()
+    return rows
+
+
+def _output_slack(expected: Array) -> Array:
+    slack = np.maximum(TOLERANCE * np.abs(expected), SMALLEST)
+    names = [field.name for field in fields(GoldenOutputs)]
+    low, high, width = (names.index(name) for name in ("hdi_low", "hdi_high", "context_hdi_width"))
+    slack[:, [low, high]] = HDI_TOLERANCE * (expected[:, [high]] - expected[:, [low]])
+    slack[:, width] = HDI_TOLERANCE * expected[:, width]
+    return slack
+
+
+def _failures(
+    names: type[GoldenMoments | GoldenOutputs], expected: Array, found: Array, slack: Array
+) -> list[GoldenFailure]:
+    # Written so that a NaN, which compares false, fails.
+    wrong = np.argwhere(~(np.abs(found - expected) <= slack)).tolist()
+    columns = [field.name for field in fields(names)]
+    return [GoldenFailure(k, columns[j], float(expected[k, j]), float(found[k, j])) for k, j in wrong]
+
+
+def _rows(moments: Moments) -> list[list[float]]:
+    rows: list[list[float]] = np.column_stack([moments.m1, moments.v1, moments.m2, moments.v2]).tolist()
+    return rows

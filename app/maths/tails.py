@@ -1,0 +1,70 @@
+"""Both tails of the oriented score T: the smaller is integrated, the larger is its complement, and so a tiny
+exceedance keeps its digits.
+
+Accuracy: 2e-12 absolute everywhere; relative 1e-6 or better down to 1e-20, where the grid's reach of 12 standard
+deviations ends. Below that only the order of magnitude can be trusted.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from app.maths.deviates import given_f1, steepness, x_given_f1, x_given_f2
+from app.maths.moments import Array
+from app.maths.oriented import Oriented
+from app.maths.quadrature import REACH, Real, grid, grouped, nodes_for, size_for
+
+# Where t takes more than 4 standard deviations to reach, the integrand leaves the middle of the normal weight.
+FAR_OUT = 4.0
+FAR_REACH = 12.0
+GIVEN_F1, FAR = 2, 1  # the flags of an integral's kind
+FLAT = 38.0  # the normal deviate of the smallest double
+
+
+@dataclass(frozen=True, slots=True)
+class Tails:
+    below: Array  # [N] P(T <= t)
+    above: Array  # [N] P(T > t)
+
+
+def tails(t: Array, score: Oriented) -> Tails:
+    """For t [N]; 1/2 and 1/2 at the point itself where T is certain."""
+    smaller = np.empty_like(t)
+    for group in grouped(*route(t, score)):
+        rows = group.rows
+        smaller[rows] = smaller_tail(t[rows, None], score.columns(rows), group.size, group.kind)
+    lower, larger = t < score.a, 1.0 - smaller
+    return Tails(np.where(lower, smaller, larger), np.where(lower, larger, smaller))
+
+
+def tails_of_one(t: float, score: Oriented) -> tuple[float, float]:
+    """(below, above) for one person."""
+    nodes, kind = route(t, score)
+    smaller = float(smaller_tail(t, score, size_for(nodes), kind))
+    return (smaller, 1.0 - smaller) if t < score.a else (1.0 - smaller, smaller)
+
+
+def route(t: Real, score: Oriented) -> tuple[Real, Real]:
+    """(how many nodes, which kind of integral)."""
+    positive = t > 0
+    on_f1 = positive & given_f1(score)
+    step = 1.0 + score.s * (FAR_OUT + 0.5 * FAR_OUT**2 * score.s)  # not above exp(FAR_OUT·s)
+    far = (abs(t - score.a) > FAR_OUT * score.b) & ((t > step * score.a) | (step * t < score.a))
+    stretch = 1.0 + (FAR_REACH / REACH - 1.0) * far
+    return nodes_for(steepness(score, on_f1, positive)) * stretch, GIVEN_F1 * on_f1 + FAR * far
+
+
+def smaller_tail(t: Real, score: Oriented, size: int, kind: int) -> Real:
+    """The tail on the far side of t from a, for columns [R, 1] -> [R] or for one person."""
+    nodes = grid(size, FAR_REACH if kind & FAR else REACH)
+    x = (x_given_f1 if kind & GIVEN_F1 else x_given_f2)(t, score, nodes.z)
+    x *= 2.0 * (t < score.a) - 1.0
+    return ndtr(x, out=x) @ nodes.weight
+
+
+def normal_deviate(tail: Tails) -> Array:
+    """The standard normal deviate with the same tails, from the smaller one; between ±FLAT."""
+    lower = tail.below < tail.above
+    deviate = np.maximum(ndtri(np.where(lower, tail.below, tail.above)), -FLAT)
+    return np.where(lower, deviate, -deviate)

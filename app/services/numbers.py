@@ -1,0 +1,89 @@
+"""Every number about N readings, as columns: prediction, score, reference, context and comparators in one go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.context import covariates
+from app.domain.patient import Patient
+from app.inference.executor import ReadyModel
+from app.maths import normalcy, predictive
+from app.maths.intervals import Intervals
+from app.maths.linear import LinearReference
+from app.maths.moments import Array, Moments
+from app.maths.thresholds import threshold_diameter
+
+REFERENCE_MASS = 0.95  # of the predictive interval, of a threshold's diameters and of W2, whatever was asked
+QUANTILES = np.array([0.5, 0.025, 0.975])[:, None, None]  # [3, 1, 1] median, low, high, against [T, N]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where NS lies: an interval, and both sides of every threshold."""
+
+    hdi: Intervals  # [N]
+    above: Array  # [T, N] P(NS > t)
+    below: Array  # [T, N] P(NS < t)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    moments: Moments
+    expected_ns: Array  # [N]
+    placed: Placed
+    without_error: Placed | None  # of the error-free diameter; None if no reading states its error
+    above_2: Array  # [N] P(NS > 2)
+    below_minus_2: Array  # [N] P(NS < -2)
+    context_width: Array  # [N] W2
+    interval_mm: Intervals  # [N]
+    percentile: Array  # [N]
+    diameter_at_threshold_mm: Array  # [3, T, N] in the order of QUANTILES
+    linear_z: Array  # [N]
+    altman_z: Array  # [N]
+    altman_applies: NDArray[np.bool_]  # [N]
+
+
+def numbers(
+    model: ReadyModel,
+    patients: Sequence[Patient],
+    diameters: Array,
+    thresholds: tuple[float, ...] = (2.0,),
+    mass: float = 0.95,
+    measurement_sd_mm: Array | float = 0.0,
+) -> Numbers:
+    x = covariates(patients, model.card.age_transform)
+    moments = model.executor.predict(x)
+    # The two limits of position are asked for with the thresholds: one call costs a third of three.
+    asked = np.array([*thresholds, 2.0, -2.0])[:, None]  # [T + 2, 1], against [N]
+    t = asked[:-2]
+    sides = normalcy.exceedance(asked, diameters, moments)  # [T + 2, N]
+    variance = np.square(measurement_sd_mm)
+    return Numbers(
+        moments=moments,
+        expected_ns=normalcy.expected_score(diameters, moments),
+        placed=Placed(normalcy.hdi(diameters, moments, mass), sides.above[:-2], sides.below[:-2]),
+        without_error=_without_error(t, diameters, moments, mass, variance) if np.any(variance > 0.0) else None,
+        above_2=sides.above[-2],
+        below_minus_2=sides.below[-1],
+        context_width=normalcy.context_width(moments),
+        interval_mm=predictive.interval(moments, REFERENCE_MASS),
+        # Quadrature may end 4e-16 beyond certainty.
+        percentile=100.0 * np.minimum(predictive.cdf(diameters, moments), 1.0),
+        diameter_at_threshold_mm=threshold_diameter(QUANTILES, t, moments),
+        linear_z=model.linear.linear_z(x, diameters),
+        altman_z=_altman_z(model.linear, x, diameters),
+        altman_applies=model.linear.altman_applies(x),
+    )
+
+
+def _without_error(t: Array, diameters: Array, moments: Moments, mass: float, variance: Array | float) -> Placed:
+    sides = normalcy.exceedance(t, diameters, moments, variance)
+    return Placed(normalcy.hdi(diameters, moments, mass, variance), sides.above, sides.below)
+
+
+def _altman_z(linear: LinearReference, x: Array, diameters: Array) -> Array:
+    """Not finite where the modelled spread is 0; `altman_applies` is false there."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return linear.altman_z(x, diameters)

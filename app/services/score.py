@@ -1,0 +1,153 @@
+"""Score readings: the one room behind every door. A single reading is a batch of one."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+
+from app.domain.advisories import advise
+from app.domain.question import Question
+from app.domain.reliability import OUTSIDE, is_outside_training_range, judge
+from app.domain.score import (
+    HDI,
+    Advisory,
+    Answer,
+    ComparatorScores,
+    Exceedance,
+    Interval,
+    Reference,
+    Score,
+    ScoreWithMeasurementError,
+    ThresholdDiameter,
+    position,
+)
+from app.inference.executor import ReadyModel
+from app.services.numbers import REFERENCE_MASS, Numbers, Placed, numbers
+
+NOT_TRAINED_HERE = "Age, height, weight or body mass index lies outside that of the training people."
+NO_SPREAD_HERE = "The modelled spread of people like this one is below a quarter of the overall spread."
+
+Cut = tuple[tuple[float, ...], float]  # thresholds, probability of the HDI
+
+
+class Scored(NamedTuple):
+    answer: Answer
+    above_2: float  # P(NS > 2) and
+    below_minus_2: float  # P(NS < -2), whatever thresholds were asked for: what position and sentences rest on
+
+
+def score(model: ReadyModel, questions: Sequence[Question]) -> list[Answer]:
+    """One answer per question, in order."""
+    return [scored.answer for scored in score_with_tails(model, questions)]
+
+
+def score_with_tails(model: ReadyModel, questions: Sequence[Question]) -> list[Scored]:
+    """Questions that share thresholds and probability are computed together; the order of questions is kept."""
+    found: dict[int, Scored] = {}
+    for cut, places in _by_cut(questions).items():
+        group = [questions[k] for k in places]
+        found.update(zip(places, _score_alike(model, group, cut), strict=True))
+    return [found[k] for k in range(len(questions))]
+
+
+def _by_cut(questions: Sequence[Question]) -> dict[Cut, list[int]]:
+    groups: dict[Cut, list[int]] = {}
+    for k, question in enumerate(questions):
+        groups.setdefault((question.thresholds, question.hdi_probability), []).append(k)
+    return groups
+
+
+def _score_alike(model: ReadyModel, questions: Sequence[Question], cut: Cut) -> Iterator[Scored]:
+    diameters = np.array([question.diameter_mm for question in questions])
+    errors = np.array([question.measurement_sd_mm for question in questions])
+    found = numbers(model, [question.patient for question in questions], diameters, *cut, errors)
+    rows = (
+        _scores(found, cut),
+        _error_free_scores(found, cut),
+        _references(found, cut),
+        _z_scores(found),
+        _widths(found),
+    )
+    answers = map(_answer, repeat(model), questions, *rows)
+    return map(Scored, answers, found.above_2.tolist(), found.below_minus_2.tolist())
+
+
+def _answer(
+    model: ReadyModel,
+    question: Question,
+    score: Score,
+    error_free: ScoreWithMeasurementError | None,
+    reference: Reference,
+    z_scores: tuple[float, float | None],
+    context_width: float,
+) -> Answer:
+    reliability = judge(question.patient, question.convention, model.card, context_width)
+    if reliability.verdict == "not_reliable" and not question.include_unreliable:
+        return Answer(None, None, None, None, reliability, advise(question, None))
+    comparators = _comparators(question, z_scores, is_outside_training_range(reliability))
+    asked = error_free if question.measurement_sd_mm > 0.0 else None
+    return Answer(score, asked, reference, comparators, reliability, advise(question, score.expected_ns))
+
+
+def _scores(found: Numbers, cut: Cut) -> Iterator[Score]:
+    positions = map(position, found.above_2.tolist(), found.below_minus_2.tolist())
+    rows = zip(found.expected_ns.tolist(), _placed(found.placed, cut), positions, strict=True)
+    return (Score(expected, *placed, where) for expected, placed, where in rows)
+
+
+def _error_free_scores(found: Numbers, cut: Cut) -> Iterator[ScoreWithMeasurementError | None]:
+    if found.without_error is None:
+        return repeat(None)
+    return (ScoreWithMeasurementError(*placed) for placed in _placed(found.without_error, cut))
+
+
+def _placed(placed: Placed, cut: Cut) -> Iterator[tuple[HDI, tuple[Exceedance, ...]]]:
+    thresholds, probability = cut
+    ends = zip(placed.hdi.low.tolist(), placed.hdi.high.tolist(), strict=True)
+    for (low, high), above, below in zip(ends, placed.above.T.tolist(), placed.below.T.tolist(), strict=True):
+        yield HDI(probability, low, high, high - low), tuple(map(Exceedance, thresholds, above, below))
+
+
+def _references(found: Numbers, cut: Cut) -> Iterator[Reference]:
+    thresholds, _ = cut
+    diameters = found.diameter_at_threshold_mm.T.tolist()  # [N][T][3]
+    return map(
+        Reference,
+        found.moments.m1.tolist(),
+        np.sqrt(found.moments.v1).tolist(),
+        np.exp(found.moments.m2).tolist(),
+        np.sqrt(found.moments.v2).tolist(),
+        map(Interval, repeat(REFERENCE_MASS), found.interval_mm.low.tolist(), found.interval_mm.high.tolist()),
+        found.percentile.tolist(),
+        (tuple(ThresholdDiameter(t, *at) for t, at in zip(thresholds, row, strict=True)) for row in diameters),
+    )
+
+
+def _z_scores(found: Numbers) -> Iterator[tuple[float, float | None]]:
+    """The linear and Altman's Z, the second None where its spread cannot be believed."""
+    rows = zip(found.linear_z.tolist(), found.altman_z.tolist(), found.altman_applies.tolist(), strict=True)
+    return ((linear, altman if applies else None) for linear, altman, applies in rows)
+
+
+def _widths(found: Numbers) -> Iterator[float]:
+    return iter(found.context_width.tolist())
+
+
+def _comparators(question: Question, z_scores: tuple[float, float | None], outside: bool) -> ComparatorScores:
+    linear_z, altman_z = (None, None) if outside else z_scores
+    not_applicable = tuple(
+        Advisory(OUTSIDE, name, NOT_TRAINED_HERE) if outside else Advisory("spread_not_credible", name, NO_SPREAD_HERE)
+        for name, z in (("linear_z", linear_z), ("altman_z", altman_z))
+        if z is None
+    )
+    diameter_cm, height_m = question.diameter_mm / 10.0, question.patient.height_cm / 100.0
+    return ComparatorScores(
+        linear_z=linear_z,
+        altman_z=altman_z,
+        diameter_per_bsa_mm_m2=question.diameter_mm / question.patient.bsa_m2,
+        diameter_per_height_cm_m=diameter_cm / height_m,
+        area_per_height_cm2_m=math.pi * (diameter_cm / 2.0) ** 2 / height_m,
+        not_applicable=not_applicable,
+    )

@@ -1,0 +1,137 @@
+"""Train a version: from a checked table of healthy people to a candidate, and from a candidate to a published one.
+
+Nothing is written until every gate has passed; then the store publishes the version in one step.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from app.domain.card import CARD_FORMAT, Cohort, Comparators, ModelCard, ModelRef, ReliabilityLimits
+from app.domain.context import AgeTransform, covariate_columns, covariate_names
+from app.domain.convention import Convention
+from app.domain.golden import GoldenCase, choose_golden_inputs
+from app.errors import GateFailed
+from app.formats.card_markdown import card_markdown
+from app.inference.golden import check_golden, golden_cases
+from app.inference.numpy_executor import NumpyExecutor
+from app.maths import normalcy
+from app.maths.linear import fit_linear
+from app.maths.moments import Array, Moments
+from app.maths.posterior import HeteroscedasticPosterior
+from app.store import publish as publish_in_store
+from app.training.calibration import cross_validate, summarise
+from app.training.fit import Fit, fit
+from app.training.gates import check_gates, failures
+from app.training.people import Table, training_ranges
+from app.training.recipe import Recipe
+
+Report = Callable[[str, float], None]
+
+WIDTH_QUANTILES = np.linspace(0.0, 1.0, 201)  # in steps of half a per cent: the 99th is one of them
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    site: str
+    version: str
+    cohort_name: str
+    cohort_description: str
+    convention: Convention
+    recipe: Recipe
+    seed: int
+    folds: int = 5
+    age: AgeTransform = "log"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A trained model with its card and golden cases, not yet published."""
+
+    card: ModelCard
+    posterior: HeteroscedasticPosterior
+    golden: tuple[GoldenCase, ...]
+
+
+def train(table: Table, plan: TrainingPlan, now: datetime, report: Report) -> Candidate:
+    """Fit on everybody, measure on held-out folds, and gather all that the card says."""
+    x, y = (
+        covariate_columns(table.age_years, table.male, table.height_cm, table.weight_kg, age=plan.age),
+        table.diameter_mm,
+    )
+    fits = plan.folds + 1  # each takes about as long as the next
+    fitted = fit(x, y, plan.recipe, plan.seed, lambda stage, share: report(f"all people, {stage}", share / fits))
+    held_out = cross_validate(
+        x, y, partial(_fit_fold, plan.recipe), plan.folds, plan.seed, male=table.male,
+        progress=lambda fold, share: report(fold, (1.0 + plan.folds * share) / fits),
+    )  # fmt: skip
+    calibration = summarise(held_out, table.age_years, table.male)
+    inputs = choose_golden_inputs(table.age_years, table.male, table.height_cm, table.weight_kg, plan.seed)
+    golden = golden_cases(inputs, plan.age, fitted.reference)
+    reproduced = check_golden(NumpyExecutor(fitted.posterior), plan.age, fitted.posterior.scaling.y_scale, golden)
+    gates = check_gates(calibration, _difference_from_gpflow(fitted, x), reproduced.failed)
+    card = ModelCard(
+        format=CARD_FORMAT,
+        site=plan.site,
+        version=plan.version,
+        created_at=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        cohort=_cohort(table, plan),
+        convention=plan.convention,
+        age_transform=plan.age,
+        covariates=covariate_names(plan.age),
+        kernel=plan.recipe.kernel,
+        ranges=training_ranges(table),
+        training=fitted.record,
+        calibration=calibration,
+        gates=gates,
+        width_quantiles=_width_quantiles(fitted.posterior.predict(x)),
+        comparators=_comparators(x, y),
+        reliability=ReliabilityLimits(),
+    )
+    return Candidate(card, fitted.posterior, golden)
+
+
+def publish(root: Path, candidate: Candidate) -> ModelRef:
+    """Into the store, if every gate has passed."""
+    failed = failures(candidate.card.gates)
+    if failed:
+        raise GateFailed(failed)
+    card_for_people = card_markdown(candidate.card)
+    return publish_in_store(root, candidate.card, candidate.posterior, candidate.golden, card_for_people)
+
+
+def _fit_fold(recipe: Recipe, x: Array, y: Array, seed: int) -> HeteroscedasticPosterior:
+    return fit(x, y, recipe, seed).posterior
+
+
+def _difference_from_gpflow(fitted: Fit, x: Array) -> float:
+    """The largest difference of any moment of the training people, in standardised units."""
+    ours, theirs, scale = fitted.posterior.predict(x), fitted.reference(x), fitted.posterior.scaling.y_scale
+    return max(
+        float(np.max(np.abs(ours.m1 - theirs.m1))) / scale,
+        float(np.max(np.abs(ours.v1 - theirs.v1))) / scale**2,
+        float(np.max(np.abs(ours.m2 - theirs.m2))),
+        float(np.max(np.abs(ours.v2 - theirs.v2))),
+    )
+
+
+def _cohort(table: Table, plan: TrainingPlan) -> Cohort:
+    men = int(table.male.sum())
+    size = len(table)
+    return Cohort(plan.cohort_name, plan.cohort_description, size, men, size - men, table.sha256)
+
+
+def _width_quantiles(moments: Moments) -> tuple[float, ...]:
+    widths = np.quantile(normalcy.context_width(moments), WIDTH_QUANTILES)
+    return tuple(float(width) for width in widths)
+
+
+def _comparators(x: Array, y: Array) -> Comparators:
+    linear = fit_linear(x, y)
+    return Comparators(
+        tuple(linear.coefficients.tolist()), linear.residual_sd, tuple(linear.absolute_residual_coefficients.tolist())
+    )

@@ -1,0 +1,45 @@
+"""Answers as the service makes them, small and complete."""
+
+from app.domain.score import (
+    HDI,
+    Advisory,
+    Answer,
+    ComparatorScores,
+    Exceedance,
+    Interval,
+    Position,
+    Reason,
+    Reference,
+    Reliability,
+    Score,
+    ScoreWithMeasurementError,
+    ThresholdDiameter,
+    Verdict,
+)
+
+AGE = Reason("outside_training_range", "The age lies outside that of the training people, 5 to 85 years.")
+WEIGHT = Reason("outside_training_range", "The weight lies outside that of the training people, 17 to 110 kg.")
+WIDE = Reason("wide_interval", "For people like this one the 95 % interval of the score is wider than 1.")
+HDI_95 = HDI(0.95, 1.58, 2.3, 0.72)
+REFERENCE = Reference(
+    35.1, 0.31, 3.06, 0.08, Interval(0.95, 29.0, 41.2), 97.1, (ThresholdDiameter(2.0, 41.2, 40.1, 42.5),)
+)
+COMPARATORS = ComparatorScores(
+    1.71, None, 20.1, 2.33, 7.5, (Advisory("spread_not_credible", "altman_z", "Too small."),)
+)
+
+
+def score(position: Position = "uncertain", hdi: HDI = HDI_95, expected_ns: float = 1.93) -> Score:
+    return Score(expected_ns, hdi, (Exceedance(2.0, 0.34, 0.66),), position)
+
+
+def reliability(verdict: Verdict = "ok", *reasons: Reason) -> Reliability:
+    return Reliability(verdict, 0.61, 62.0, reasons)
+
+
+def answer(given: Score | None, judged: Reliability) -> Answer:
+    if given is None:
+        return Answer(None, None, None, None, judged, ())
+    error_free = ScoreWithMeasurementError(HDI_95, (Exceedance(2.0, 0.4, 0.6),))
+    advisories = (Advisory("absolute_diameter", "diameter_mm", "Definitions by absolute size apply."),)
+    return Answer(given, error_free, REFERENCE, COMPARATORS, judged, advisories)

@@ -1,0 +1,227 @@
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.card import ModelRef
+from app.domain.patient import Patient, Sex
+from app.domain.score import HDI, Answer, Exceedance, Interval, ThresholdDiameter
+from app.errors import NumbersNotTrusted
+from app.formats.answer import (
+    Result,
+    ServiceStamp,
+    body,
+    encode,
+    model_provenance,
+    provenance,
+    service_provenance,
+    single,
+    study,
+)
+from app.formats.sentences import Summary
+from tests.formats.answers import AGE, COMPARATORS, REFERENCE, answer, reliability, score
+from tests.samples import a_card
+
+MAN = Patient(55.0, Sex.MALE, 176.0, 84.0)
+MODEL = {
+    "site": "SoV",
+    "version": "1.0.0",
+    "sha256": "ab" * 32,
+    "cohort": "simulated",
+    "cohort_size": 1110,
+    "convention": {"edge": "leading", "phase": "end-diastole", "modality": "TTE"},
+}
+SERVICE = service_provenance(ServiceStamp("0.1.0", "abc", "numpy", "CPU"))
+NOON = datetime(2026, 11, 15, 10, 30, 0, 123999, tzinfo=UTC)
+GIVEN = answer(score(), reliability())
+WITHHELD = answer(None, reliability("not_reliable", AGE))
+
+# The response of the contract, names and order.
+HDI_SHAPE = ["probability", "low", "high", "width"]
+EXCEEDANCE = [["threshold", "probability", "probability_below"]]
+FINDING = ["code", "field", "message"]
+SHAPE: dict[str, Any] = {
+    "request_id": None,
+    "site": None,
+    "input": [
+        *("age_years", "reference_sex", "height_cm", "weight_kg", "diameter_mm", "bsa_m2", "bsa_formula", "bmi_kg_m2")
+    ],
+    "score": {"expected_ns": None, "hdi": HDI_SHAPE, "exceedance": EXCEEDANCE, "position": None},
+    "score_with_measurement_error": {"hdi": HDI_SHAPE, "exceedance": EXCEEDANCE},
+    "reference": {
+        "expected_diameter_mm": None,
+        "expected_diameter_sd_mm": None,
+        "aleatoric_sd_mm": None,
+        "aleatoric_sd_log_se": None,
+        "interval_mm": ["probability", "low", "high"],
+        "percentile": None,
+        "diameter_at_threshold_mm": [["threshold", "median", "low", "high"]],
+    },
+    "comparators": {
+        "linear_z": None,
+        "altman_z": None,
+        "diameter_per_bsa_mm_m2": None,
+        "diameter_per_height_cm_m": None,
+        "area_per_height_cm2_m": None,
+        "not_applicable": [FINDING],
+    },
+    "reliability": {
+        "verdict": None,
+        "context_hdi_width": None,
+        "context_hdi_width_percentile": None,
+        "reasons": [["code", "message"]],
+    },
+    "advisories": [FINDING],
+    "summary": ["clinician", "patient"],
+    "provenance": {
+        "model": {
+            "site": None,
+            "version": None,
+            "sha256": None,
+            "cohort": None,
+            "cohort_size": None,
+            "convention": ["edge", "phase", "modality"],
+        },
+        "service": ["version", "commit", "backend", "device"],
+        "computed_at": None,
+        "intended_use": None,
+    },
+}
+
+
+def result(of: Answer, site: str = "SoV") -> Result:
+    return Result(site, of, Summary("For clinicians.", "For patients."), provenance(MODEL, SERVICE, NOON))
+
+
+def assert_shape(value: Any, shape: Any) -> None:
+    """A dict of shapes, a list of names for a flat object, or a list of one list for an array of flat objects."""
+    if isinstance(shape, dict):
+        assert list(value) == list(shape)
+        for name, inner in shape.items():
+            assert_shape(value[name], inner)
+    elif isinstance(shape, list) and isinstance(shape[0], list):
+        assert isinstance(value, list)
+        assert value
+        assert all(list(item) == shape[0] for item in value)
+    elif isinstance(shape, list):
+        assert list(value) == shape
+
+
+def test_a_single_answer_has_the_fields_of_the_contract_in_order() -> None:
+    full = answer(score(), reliability("caution", AGE))
+    assert_shape(json.loads(encode(single("0199", MAN, 41.0, result(full)))), SHAPE)
+
+
+def test_a_study_repeats_everything_but_the_input_per_measurement() -> None:
+    told = study("0199", MAN, [result(GIVEN), result(WITHHELD, "AA")])
+    assert list(told) == ["request_id", "input", "results"]
+    assert "diameter_mm" not in told["input"]
+    alone = single("0199", MAN, 41.0, result(GIVEN))
+    assert told["results"][0] == {name: value for name, value in alone.items() if name not in ("request_id", "input")}
+    assert [one["site"] for one in told["results"]] == ["SoV", "AA"]
+
+
+def test_a_withheld_score_leaves_no_number_behind() -> None:
+    told = body(WITHHELD)
+    withheld = ("score", "score_with_measurement_error", "reference", "comparators")
+    assert [told[name] for name in withheld] == [None] * 4
+    assert told["reliability"]["reasons"] == [{"code": AGE.code, "message": AGE.message}]
+
+
+def test_the_input_is_repeated_with_the_body_sizes_that_follow() -> None:
+    told = single("0199", MAN, 41.0, result(GIVEN))["input"]
+    assert told["reference_sex"] == "male"
+    assert told["bsa_m2"] == pytest.approx(MAN.bsa_m2, rel=1e-8)
+    assert told["bmi_kg_m2"] == pytest.approx(27.1177686)
+
+
+def test_numbers_leave_with_nine_digits() -> None:
+    told = body(replace(GIVEN, score=score(expected_ns=math.pi)))
+    assert told["score"]["expected_ns"] == 3.14159265
+    assert body(replace(GIVEN, score=score(expected_ns=-0.0)))["score"]["expected_ns"].hex() == "0x0.0p+0"
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, width=64))
+def test_what_is_read_back_is_what_was_told(number: float) -> None:
+    told = body(replace(GIVEN, score=score(expected_ns=number)))
+    back = json.loads(encode(told))
+    assert back == told
+    assert math.isclose(back["score"]["expected_ns"], number, rel_tol=5.1e-9, abs_tol=5e-324)
+
+
+BREAKS: dict[str, Callable[[float], Answer]] = {
+    "expected_ns": lambda x: replace(GIVEN, score=score(expected_ns=x)),
+    "hdi": lambda x: replace(GIVEN, score=score(hdi=HDI(0.95, 1.0, x, 1.0))),
+    "width": lambda x: replace(GIVEN, score=score(hdi=HDI(0.95, 1.0, 2.0, x))),
+    "exceedance": lambda x: replace(GIVEN, score=replace(score(), exceedance=(Exceedance(2.0, x, 0.5),))),
+    "interval": lambda x: replace(GIVEN, reference=replace(REFERENCE, interval_mm=Interval(0.95, x, 40.0))),
+    "percentile": lambda x: replace(GIVEN, reference=replace(REFERENCE, percentile=x)),
+    "comparator": lambda x: replace(GIVEN, comparators=replace(COMPARATORS, linear_z=x)),
+    "reliability": lambda x: replace(GIVEN, reliability=replace(GIVEN.reliability, context_hdi_width=x)),
+}
+
+
+@pytest.mark.parametrize("where", BREAKS)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_not_finite_never_leaves(where: str, value: float) -> None:
+    with pytest.raises(NumbersNotTrusted):
+        body(BREAKS[where](value))
+
+
+def at_threshold(median: float, low: float, high: float) -> Answer:
+    diameters = (ThresholdDiameter(2.0, median, low, high),)
+    return replace(GIVEN, reference=replace(REFERENCE, diameter_at_threshold_mm=diameters))
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        replace(GIVEN, score=score(hdi=HDI(0.95, 2.0, 1.0, 1.0))),
+        replace(GIVEN, score=score(hdi=HDI(1.01, 1.0, 2.0, 1.0))),
+        BREAKS["exceedance"](1.000001),
+        BREAKS["exceedance"](-0.000001),
+        replace(GIVEN, score=replace(score(), exceedance=(Exceedance(2.0, 0.5, 1.1),))),
+        BREAKS["interval"](40.1),
+        BREAKS["percentile"](100.1),
+        BREAKS["percentile"](-0.1),
+        at_threshold(41.0, 42.0, 43.0),
+        at_threshold(44.0, 42.0, 43.0),
+        at_threshold(41.0, 43.0, 42.0),
+        replace(GIVEN, reliability=replace(GIVEN.reliability, context_hdi_width_percentile=101.0)),
+    ],
+)
+def test_what_cannot_be_true_never_leaves(impossible: Answer) -> None:
+    with pytest.raises(NumbersNotTrusted):
+        body(impossible)
+
+
+def test_a_probability_a_rounding_error_above_one_is_one() -> None:
+    told = body(BREAKS["exceedance"](1.0 + 4e-16))
+    assert told["score"]["exceedance"][0]["probability"] == 1.0
+
+
+def test_the_moment_is_told_in_utc_with_milliseconds() -> None:
+    east = NOON.astimezone(timezone(timedelta(hours=5, minutes=30)))
+    for moment in (NOON, east):
+        assert provenance(MODEL, SERVICE, moment)["computed_at"] == "2026-11-15T10:30:00.123Z"
+    whole = NOON.replace(microsecond=0)
+    assert provenance(MODEL, SERVICE, whole)["computed_at"] == "2026-11-15T10:30:00.000Z"
+
+
+def test_the_model_is_named_with_its_digest_its_people_and_its_convention() -> None:
+    card = a_card()
+    told = model_provenance(ModelRef("SoV", "1.0.0", "ab" * 32), card)
+    assert_shape(told, SHAPE["provenance"]["model"])
+    assert (told["sha256"], told["cohort"], told["cohort_size"]) == ("ab" * 32, card.cohort.name, card.cohort.size)
+    assert told["convention"]["edge"] == card.convention.edge
+
+
+def test_the_intended_use_follows_the_cohort() -> None:
+    assert "not for care" in provenance(MODEL, SERVICE, NOON)["intended_use"]
+    assert "not for care" not in provenance({**MODEL, "cohort": "Zürich 2020"}, SERVICE, NOON)["intended_use"]

@@ -1,0 +1,110 @@
+"""The table of codes is complete, and no fault ever repeats what the caller sent."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import Fault, MalformedJson
+from app.formats import faults, strict_json
+from tests.formats.requests import FULL, SINGLE, STUDY, Json, single_faults, study_faults
+from tests.formats.test_strict_json import HOSTILE
+
+CANARY = "zq7Canary"
+CANARY_NUMBER = 86753.09
+CANARIES: list[Any] = [
+    CANARY,
+    CANARY_NUMBER,
+    -CANARY_NUMBER,
+    CANARY + "\x00",
+    CANARY * 40,
+    [CANARY, CANARY_NUMBER],
+    [[CANARY]] * 9,
+    {CANARY: CANARY},
+    {"edge": CANARY, "site": CANARY, CANARY: CANARY_NUMBER},
+]
+
+
+def refused(body: bytes) -> Fault:
+    with pytest.raises(MalformedJson) as raised:
+        strict_json.loads(body)
+    return raised.value.fault
+
+
+def told(found: tuple[Fault, ...]) -> str:
+    return json.dumps([(fault.code, fault.field, fault.message) for fault in found])
+
+
+def assert_no_echo(text: str) -> None:
+    assert CANARY not in text
+    assert str(CANARY_NUMBER) not in text
+
+
+def with_one_field(body: Json, value: object) -> Iterator[Json]:
+    for name in body:
+        yield {**body, name: value}
+    yield {**body, CANARY: value}
+
+
+@pytest.mark.parametrize("value", CANARIES, ids=lambda value: repr(value)[:30])
+def test_no_fault_of_any_field_repeats_its_value(value: object) -> None:
+    for body in with_one_field(FULL, value):
+        assert_no_echo(told(single_faults(body)))
+    for study in with_one_field(STUDY, value):
+        assert_no_echo(told(study_faults(study)))
+    for measurement in with_one_field(STUDY["measurements"][0], value):
+        assert_no_echo(told(study_faults({**STUDY, "measurements": [measurement, measurement]})))
+
+
+@given(st.dictionaries(st.sampled_from([*FULL, CANARY]), st.sampled_from(CANARIES)))
+def test_no_mixture_of_faults_repeats_a_value(body: Json) -> None:
+    assert_no_echo(told(single_faults(body)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"%s": 1, "%s": 2}',
+        b'{"%s": NaN, "%s": 2}',
+        b'{"%s" "%s"}',
+        b'{"%s": "\\ud800%s"}',
+        b'%s %s"',
+        b'{"%s": "\xff%s"}',
+        b'{"%s": 1e999, "%s": 1}',
+        b"\xef\xbb\xbf%s%s",
+    ],
+)
+def test_no_refusal_of_a_body_repeats_it(body: bytes) -> None:
+    assert_no_echo(told((refused(body % (CANARY.encode(), CANARY.encode())),)))
+
+
+def test_every_code_of_the_table_is_raised_somewhere() -> None:
+    raised = {refused(body).code for body, _ in HOSTILE}
+    bodies: list[object] = [
+        {},
+        {**FULL, "x": 1, "sex": "x", "thresholds": [], "subject": "x" * 200, "model_version": "\x00"},
+        {**FULL, "hdi_probability": 2, "height_cm": "x", "diameter_mm": 4},
+        {**SINGLE, "height_cm": 200, "weight_kg": 10},
+        {**SINGLE, "height_cm": 1.76},
+        {**SINGLE, "height_cm": 69},
+        {**SINGLE, "weight_kg": 400},
+        {**SINGLE, "height_cm": 84, "weight_kg": 176},
+        {**SINGLE, "height_cm": 77, "weight_kg": 335},
+    ]
+    raised |= {fault.code for body in bodies for fault in single_faults(body)}
+    raised |= {fault.code for fault in study_faults({**STUDY, "measurements": STUDY["measurements"] * 2})}
+    raised |= {faults.unknown_site(1).code, faults.unknown_version(1).code}
+    assert raised == set(faults.CODES)
+
+
+def test_a_code_outside_the_table_is_a_defect() -> None:
+    with pytest.raises(KeyError):
+        faults.fault("bad_weather", "age_years", "It rains.")
+
+
+def test_a_study_is_told_which_measurement_is_unknown() -> None:
+    assert faults.unknown_site(2).field == "measurements[2].site"
+    assert faults.unknown_version(0).field == "measurements[0].model_version"

@@ -1,0 +1,201 @@
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.convention import Convention
+from app.domain.limits import AGE, DIAMETER_FROM_SCHOOL_AGE, HDI_PROBABILITY, MEASUREMENT_SD, THRESHOLD, Limit
+from app.domain.patient import Patient, Sex
+from app.domain.question import Question
+from app.formats.score_request import SCORE_FIELDS, ScoreRequest, parse
+from tests.formats.requests import FULL, SINGLE, Json, found, single_faults, without
+
+
+def test_the_smallest_request_takes_every_default() -> None:
+    patient = Patient(55.0, Sex.MALE, 176.0, 84.0)
+    question = Question(patient, 41.0, (2.0,), 0.95, 0.0, Convention(), include_unreliable=False)
+    assert parse("SoV", SINGLE) == ScoreRequest("SoV", question, "current", None)
+
+
+def test_every_field_is_read() -> None:
+    assert set(FULL) == set(SCORE_FIELDS)
+    patient = Patient(55.0, Sex.MALE, 176.0, 84.0)
+    convention = Convention("inner", "mid-systole", "CT")
+    question = Question(patient, 41.0, (2.0, -2.0, 3.5), 0.9, 0.5, convention, include_unreliable=True)
+    assert parse("AA", FULL) == ScoreRequest("AA", question, "1.2.3", "case 7 / Zürich")
+
+
+@pytest.mark.parametrize("sex", list(Sex))
+def test_each_sex_is_read_as_itself(sex: Sex) -> None:
+    assert parse("SoV", {**SINGLE, "sex": sex.value}).question.patient.sex is sex
+
+
+def test_every_number_is_a_float_and_none_a_negative_zero() -> None:
+    body = {**SINGLE, "age_years": -0.0, "diameter_mm": 4, "height_cm": 50, "weight_kg": 3, "thresholds": [-0.0, 1]}
+    question = parse("SoV", {**body, "measurement_sd_mm": -0.0}).question
+    numbers = [question.patient.age_years, question.diameter_mm, question.measurement_sd_mm, *question.thresholds]
+    assert all(type(number) is float for number in numbers)
+    assert not any(number == 0.0 and math.copysign(1.0, number) < 0.0 for number in numbers)
+
+
+NOT_NUMBERS: list[object] = [math.nan, True, False, None, "41", " 41 ", "4_1", [], [41], {}, {"mm": 41}]
+NUMBER_FIELDS = ("age_years", "height_cm", "weight_kg", "diameter_mm", "hdi_probability", "measurement_sd_mm")
+
+
+@pytest.mark.parametrize("field", NUMBER_FIELDS)
+@pytest.mark.parametrize("value", NOT_NUMBERS, ids=repr)
+def test_what_only_resembles_a_number_is_refused(field: str, value: object) -> None:
+    assert found(single_faults({**FULL, field: value})) == [("wrong_type", field)]
+
+
+@pytest.mark.parametrize("field", ["age_years", "sex", "height_cm", "weight_kg", "diameter_mm"])
+def test_a_required_field_must_be_there(field: str) -> None:
+    assert found(single_faults(without(FULL, field))) == [("missing", field)]
+
+
+LIMITS = (AGE, DIAMETER_FROM_SCHOOL_AGE, HDI_PROBABILITY, MEASUREMENT_SD)
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.field)
+def test_a_range_includes_its_ends_and_nothing_beyond(limit: Limit) -> None:
+    assert not single_faults({**FULL, limit.field: limit.low} | ({"diameter_mm": 10} if limit is AGE else {}))
+    assert not single_faults({**FULL, limit.field: limit.high})
+    for beyond in (math.nextafter(limit.low, -math.inf), math.nextafter(limit.high, math.inf), 10**300, -math.inf):
+        assert [fault.field for fault in single_faults({**FULL, limit.field: beyond})] == [limit.field]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code", "path"),
+    [
+        ("sex", "Male", "not_a_choice", "sex"),
+        ("sex", "other", "not_a_choice", "sex"),
+        ("sex", 1, "wrong_type", "sex"),
+        ("sex", None, "wrong_type", "sex"),
+        ("thresholds", [], "too_short", "thresholds"),
+        ("thresholds", [2.0] * 9, "too_long", "thresholds"),
+        ("thresholds", 2.0, "wrong_type", "thresholds"),
+        ("thresholds", None, "wrong_type", "thresholds"),
+        ("thresholds", "2;3", "wrong_type", "thresholds"),
+        ("thresholds", [2.0, True], "wrong_type", "thresholds[1]"),
+        ("thresholds", [2.0, "3"], "wrong_type", "thresholds[1]"),
+        ("thresholds", [10.1], "out_of_range", "thresholds[0]"),
+        ("thresholds", [0, 0, -10.1], "out_of_range", "thresholds[2]"),
+        ("convention", "leading", "wrong_type", "convention"),
+        ("convention", None, "wrong_type", "convention"),
+        ("convention", {"edge": "middle"}, "not_a_choice", "convention.edge"),
+        ("convention", {"modality": 3}, "wrong_type", "convention.modality"),
+        ("convention", {"phase": None}, "wrong_type", "convention.phase"),
+        ("convention", {"colour": "red"}, "unknown_field", "convention.(unknown)"),
+        ("include_unreliable", "true", "wrong_type", "include_unreliable"),
+        ("include_unreliable", 1, "wrong_type", "include_unreliable"),
+        ("include_unreliable", None, "wrong_type", "include_unreliable"),
+        ("subject", "", "too_short", "subject"),
+        ("subject", "x" * 129, "too_long", "subject"),
+        ("subject", "a\x00b", "control_character", "subject"),
+        ("subject", "a\x85b", "control_character", "subject"),
+        ("subject", 7, "wrong_type", "subject"),
+        ("subject", None, "wrong_type", "subject"),
+        ("model_version", "", "too_short", "model_version"),
+        ("model_version", "1" * 65, "too_long", "model_version"),
+        ("model_version", 1.0, "wrong_type", "model_version"),
+        ("diamter_mm", 41, "unknown_field", "(unknown)"),
+        ("site", "SoV", "unknown_field", "(unknown)"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_code(field: str, value: object, code: str, path: str) -> None:
+    assert found(single_faults({**FULL, field: value})) == [(code, path)]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("thresholds", [2.0]),
+        ("thresholds", [2, 2, -10, 10, 0, 0, 0, 0]),
+        ("convention", {}),
+        ("subject", "x"),
+        ("subject", "x" * 128),
+        ("subject", "日本語 \N{PILE OF POO}"),
+        ("model_version", "current"),
+        ("include_unreliable", False),
+    ],
+)
+def test_what_is_allowed_is_taken(field: str, value: object) -> None:
+    assert single_faults({**FULL, field: value}) == ()
+
+
+@pytest.mark.parametrize("body", [None, True, 3, 2.5, "text", [], [SINGLE]])
+def test_a_body_that_is_no_object_has_one_fault(body: object) -> None:
+    assert found(single_faults(body)) == [("wrong_type", "")]
+
+
+def test_every_fault_is_told_at_once() -> None:
+    body: Json = {
+        "sex": "unknown",
+        "height_cm": "tall",
+        "weight_kg": 900,
+        "diameter_mm": 400,
+        "thresholds": [99, "x"],
+        "hdi_probability": 1,
+        "measurement_sd_mm": -1,
+        "convention": {"edge": "x", "phase": 1, "side": "left"},
+        "model_version": "",
+        "include_unreliable": "no",
+        "subject": "\n",
+        "note": "x",
+    }
+    assert set(found(single_faults(body))) == {
+        ("unknown_field", "(unknown)"),
+        ("missing", "age_years"),
+        ("not_a_choice", "sex"),
+        ("wrong_type", "height_cm"),
+        ("out_of_range", "weight_kg"),
+        ("out_of_range", "diameter_mm"),
+        ("out_of_range", "thresholds[0]"),
+        ("wrong_type", "thresholds[1]"),
+        ("out_of_range", "hdi_probability"),
+        ("out_of_range", "measurement_sd_mm"),
+        ("unknown_field", "convention.(unknown)"),
+        ("not_a_choice", "convention.edge"),
+        ("wrong_type", "convention.phase"),
+        ("too_short", "model_version"),
+        ("wrong_type", "include_unreliable"),
+        ("control_character", "subject"),
+    }
+
+
+def test_an_empty_object_lacks_what_is_required_and_nothing_else() -> None:
+    lacking = ["age_years", "sex", "height_cm", "weight_kg", "diameter_mm"]
+    assert found(single_faults({})) == [("missing", field) for field in lacking]
+
+
+def test_the_refusal_of_a_sex_asks_for_the_reference() -> None:
+    for body in ({**SINGLE, "sex": "diverse"}, {**SINGLE, "sex": 0}, without(SINGLE, "sex")):
+        (fault,) = single_faults(body)
+        assert "choose the reference sex" in fault.message
+
+
+def test_a_message_names_the_field_the_unit_and_the_range() -> None:
+    (fault,) = single_faults({**SINGLE, "weight_kg": 351, "height_cm": 250})
+    assert all(part in fault.message for part in ("weight_kg", "1.5", "350", "kg"))
+
+
+@given(st.permutations(list(FULL.items())), st.dictionaries(st.sampled_from(sorted(FULL)), st.none(), max_size=3))
+def test_faults_do_not_depend_on_the_order_of_the_fields(items: list[tuple[str, Any]], nulls: Json) -> None:
+    assert single_faults({**dict(items), **nulls}) == single_faults({**FULL, **nulls})
+
+
+@given(
+    age=st.floats(5, 120),
+    height=st.floats(150, 200),
+    weight=st.floats(45, 150),
+    diameter=st.floats(10, 120),
+    thresholds=st.lists(st.floats(THRESHOLD.low, THRESHOLD.high), min_size=1, max_size=8),
+)
+def test_every_plausible_number_is_taken_as_it_is(
+    age: float, height: float, weight: float, diameter: float, thresholds: list[float]
+) -> None:
+    body = {**SINGLE, "age_years": age, "height_cm": height, "weight_kg": weight, "diameter_mm": diameter}
+    question = parse("SoV", {**body, "thresholds": thresholds}).question
+    assert question == Question(Patient(age, Sex.MALE, height, weight), diameter, tuple(thresholds))

@@ -1,0 +1,125 @@
+"""A refused number that one slip explains gets a hint; nothing is corrected, and nothing is refused for a hint."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.limits import BMI, HEIGHT, WEIGHT
+from app.domain.patient import bmi_kg_m2
+from app.formats.slips import SLIPS, explanations
+from tests.formats.requests import SINGLE, found, single_faults, without
+
+
+def body(height: float, weight: float) -> dict[str, object]:
+    return {**SINGLE, "height_cm": height, "weight_kg": weight}
+
+
+@pytest.mark.parametrize(
+    ("height", "weight", "code", "field"),
+    [
+        (1.76, 84, "given_in_m", "height_cm"),
+        (0.5, 3.4, "given_in_m", "height_cm"),
+        (1.76, 250, "given_in_m", "height_cm"),
+        (69, 84, "given_in_inches", "height_cm"),
+        (69, 60, "given_in_inches", "height_cm"),
+        (20, 3.4, "given_in_inches", "height_cm"),
+        (180, 400, "given_in_pounds", "weight_kg"),
+        (150, 300, "given_in_pounds", "weight_kg"),
+        (84, 176, "height_weight_exchanged", "height_cm"),
+        (160, 9, "implausible_bmi", "weight_kg"),
+        (250, 1.5, "implausible_bmi", "weight_kg"),
+        (0, 84, "out_of_range", "height_cm"),
+        (-176, 84, "out_of_range", "height_cm"),
+        (1e300, 84, "out_of_range", "height_cm"),
+        (176, -84, "out_of_range", "weight_kg"),
+        (176, 1e300, "out_of_range", "weight_kg"),
+    ],
+)
+def test_one_explanation_gives_its_code(height: float, weight: float, code: str, field: str) -> None:
+    assert found(single_faults(body(height, weight))) == [(code, field)]
+
+
+@pytest.mark.parametrize(
+    ("height", "weight", "hints"),
+    [
+        (1.76, 84, ["given in m?"]),
+        (69, 84, ["given in inches?"]),
+        (180, 400, ["given in pounds?"]),
+        (84, 176, ["exchanged?"]),
+        (69, 185, ["given in inches and pounds?", "exchanged?"]),
+        (69, 150, ["given in inches?", "given in inches and pounds?", "exchanged?"]),
+        (64, 168, ["given in inches and pounds?", "exchanged?"]),
+        (38, 32, ["given in inches?", "given in inches and pounds?"]),
+        (160, 9, []),
+    ],
+)
+def test_every_likely_explanation_is_asked_about(height: float, weight: float, hints: list[str]) -> None:
+    (fault,) = single_faults(body(height, weight))
+    assert fault.message.count("?") == len(hints)
+    assert all(hint in fault.message for hint in hints)
+
+
+def test_a_height_in_metres_is_noticed_without_a_weight() -> None:
+    assert found(single_faults(without(body(1.76, 84), "weight_kg"))) == [
+        ("missing", "weight_kg"),
+        ("given_in_m", "height_cm"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("age", "diameter", "code"),
+    [
+        (55, 4.1, "given_in_cm"),
+        (5, 9.99, "given_in_cm"),
+        (5, 10, None),
+        (4.99, 9.99, None),
+        (4.99, 3, None),
+        (2, 1.8, "given_in_cm"),
+        (55, 0, "out_of_range"),
+        (55, -4.1, "out_of_range"),
+        (55, 120.5, "out_of_range"),
+    ],
+)
+def test_a_diameter_below_its_range_looks_like_centimetres(age: float, diameter: float, code: str | None) -> None:
+    faults = single_faults({**SINGLE, "age_years": age, "diameter_mm": diameter})
+    assert found(faults) == ([(code, "diameter_mm")] if code else [])
+    assert all(("given in cm?" in fault.message) == (code == "given_in_cm") for fault in faults)
+
+
+def test_the_diameter_of_an_unknown_age_is_held_to_the_wider_range() -> None:
+    assert found(single_faults({**without(SINGLE, "age_years"), "diameter_mm": 4.1})) == [("missing", "age_years")]
+
+
+SIZES = st.floats(-10, 2000) | st.sampled_from([0.0, 1.76, 40.0, 250.0, 1.5, 350.0, 1e308, -1e308])
+
+
+@given(SIZES, SIZES)
+def test_a_body_is_refused_exactly_for_its_ranges(height: float, weight: float) -> None:
+    sizes_fit = HEIGHT.holds(height) and WEIGHT.holds(weight)
+    fits = sizes_fit and BMI.holds(bmi_kg_m2(height, weight))
+    assert (single_faults(body(height, weight)) == ()) == fits
+
+
+@given(SIZES | st.just(math.nan), SIZES | st.just(math.nan))
+def test_undoing_an_explanation_leads_to_a_possible_body(height: float, weight: float) -> None:
+    for slip in explanations(height, weight):
+        meant_height, meant_weight = slip.undo(height, weight)
+        assert math.isnan(meant_height) or HEIGHT.holds(meant_height)
+        assert math.isnan(meant_weight) or WEIGHT.holds(meant_weight)
+        bmi = bmi_kg_m2(meant_height, meant_weight)
+        assert math.isnan(bmi) or BMI.holds(bmi)
+
+
+@pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: slip.code)
+def test_each_slip_is_found_again_after_it_was_made(slip: object) -> None:
+    made = {
+        "given_in_m": (1.76, 84.0),
+        "given_in_inches": (69.0, 84.0),
+        "given_in_pounds": (176.0, 400.0),
+        "given_in_inches_and_pounds": (69.0, 185.0),
+        "height_weight_exchanged": (84.0, 176.0),
+    }
+    assert set(made) == {known.code for known in SLIPS}
+    assert slip in explanations(*made[slip.code])  # type: ignore[attr-defined]

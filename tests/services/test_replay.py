@@ -1,0 +1,40 @@
+from app.services.replay import differences, summary
+
+RECORDED = {
+    "score": {"hdi": {"low": 1.0, "high": 2.0}, "position": "within"},
+    "advisories": [{"code": "a", "message": "m"}],
+}
+
+
+def found(now: object) -> dict[str, object]:
+    return summary(list(differences(RECORDED, now)), 1)
+
+
+def test_the_same_is_identical() -> None:
+    assert found(RECORDED)["identical"] is True
+    assert found(RECORDED)["max_relative_difference"] == 0.0
+
+
+def test_a_number_that_moved_is_named_with_its_path() -> None:
+    moved = {**RECORDED, "score": {"hdi": {"low": 1.0, "high": 2.0 + 1e-7}, "position": "within"}}
+    told = found(moved)
+    assert (told["identical"], told["fields"]) == (False, ["score.hdi.high"])
+
+
+def test_a_number_that_moved_less_than_is_promised_is_the_same() -> None:
+    moved = {**RECORDED, "score": {"hdi": {"low": 1.0, "high": 2.0 + 1e-9}, "position": "within"}}
+    told = found(moved)
+    assert told["identical"] is True
+    assert 0 < float(str(told["max_relative_difference"])) < 1e-8
+
+
+def test_a_word_that_decides_something_counts_and_wording_does_not() -> None:
+    reworded = {**RECORDED, "advisories": [{"code": "a", "message": "put differently"}]}
+    assert found(reworded)["identical"] is True
+    other = {**RECORDED, "score": {"hdi": {"low": 1.0, "high": 2.0}, "position": "uncertain"}}
+    assert found(other)["fields"] == ["score.position"]
+
+
+def test_what_is_missing_counts() -> None:
+    assert found({**RECORDED, "score": None})["fields"] == ["score"]
+    assert found({**RECORDED, "advisories": []})["fields"] == ["advisories"]
