@@ -42,11 +42,12 @@ def measure(x: Array, y: Array, steps: int, seed: int) -> Race:
     """From raw covariates x [N, D] and targets y [N]."""
     by_paper = Recipe(optimiser="paper", paper_steps=steps, priors=False, start_log_sd=math.log(0.5))
     by_stages = Recipe(priors=False)
-    points = min(by_paper.inducing_points(len(x)), len(np.unique(x, axis=0)))
+    people, covariates = x.shape
+    points = min(by_paper.inducing_points(people), len(np.unique(x, axis=0)))
     paper = _path(x, y, by_paper, seed)[-1]
     path = _path(x, y, by_stages, seed)
     overtaking = next((reached for reached in path if reached.elbo >= paper.elbo), None)
-    return Race(*x.shape, points, seed, steps, paper, path[-1], overtaking)
+    return Race(people, covariates, points, seed, steps, paper, path[-1], overtaking)
 
 
 def render(race: Race) -> list[str]:
@@ -55,7 +56,7 @@ def render(race: Race) -> list[str]:
     if race.overtaking:
         rows.append(("staged L-BFGS, at the paper's ELBO", race.overtaking))
     return [
-        f"{race.people} people, {race.covariates} covariates, {race.inducing_points} inducing points, seed {race.seed}.",
+        f"{race.people} people, {race.covariates} covariates, {race.inducing_points} inducing points; seed {race.seed}",
         "",
         "| optimiser | ELBO | wall s | processor s | of the paper's, wall | of the paper's, processor |",
         "|---|---|---|---|---|---|",

@@ -26,7 +26,9 @@ class NamedArrays:
         array = self._left.pop(name)
         if array.dtype != np.float64:
             raise ValueError(f"{name}: holds {array.dtype}, not float64")
-        if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape)):
+        if array.ndim != len(shape) or array.shape != tuple(
+            have if want is None else want for want, have in zip(shape, array.shape, strict=True)
+        ):
             raise ValueError(f"{name}: has shape {array.shape}, not {shape}")
         if not np.isfinite(array).all():
             raise ValueError(f"{name}: holds a number that is not finite")

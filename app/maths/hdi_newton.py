@@ -12,7 +12,7 @@ widths proves the corrected ends to 2e-9.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from app.maths.deviates import given_f1, growth, steepness, x_given_f1
 from app.maths.moments import Array
@@ -23,8 +23,9 @@ SMALL_CORRECTION = 2e-5
 SMALL_CHANGE = 5e-4  # of log p; a correction of 2e-5 widths makes it 1.6e-4 where T is normal
 ROUNDING = 4 * float(np.finfo(float).eps)  # of |t|
 STEPS = 12
-# Given Z2 the factor e^{sz} moves the density's integrand by s, towards the end of the grid: at s2 = 1 it loses 1e-9.
-LARGEST_S_GIVEN_F2 = 1.0
+# Given Z2 the lower end's integrand has its mass up to 2s + ndtri((1 + mass)/2) from the middle of the grid, and within
+# 2.3 of its end it loses more than 1e-9.
+FARTHEST_GIVEN_F2 = 4.7
 GIVEN_F1, UNSUITED = 1, 2  # kinds of integral
 
 
@@ -41,7 +42,7 @@ class Ends:
 def refine(ends: Array, score: Oriented, mass: float, steps: int = STEPS) -> tuple[Array, Mask]:
     """Ends [2, N] moved to the shortest intervals, and which of them are verified [N]."""
     moved, verified = np.full_like(ends, np.nan), np.zeros(ends.shape[1], dtype=bool)
-    for group in grouped(*route(score)):
+    for group in grouped(*route(score, mass)):
         rows = group.rows
         if group.kind != UNSUITED:
             moved[0, rows], moved[1, rows], verified[rows] = corrected(
@@ -56,7 +57,7 @@ def refine(ends: Array, score: Oriented, mass: float, steps: int = STEPS) -> tup
 
 def refine_one(ends: Array, score: Oriented, mass: float) -> tuple[float, float] | None:
     """The same for one person's ends [2]; None if they are not verified."""
-    nodes, kind = route(score)
+    nodes, kind = route(score, mass)
     if kind == UNSUITED:
         return None
     for _ in range(STEPS):
@@ -67,10 +68,10 @@ def refine_one(ends: Array, score: Oriented, mass: float) -> tuple[float, float]
     return None
 
 
-def route(score: Oriented) -> tuple[Real, Real]:
+def route(score: Oriented, mass: float) -> tuple[Real, Real]:
     """(how many nodes, which kind of integral)."""
     on_f1 = given_f1(score)
-    unsuited = (score.s > LARGEST_S_GIVEN_F2) & (on_f1 == 0)
+    unsuited = (2.0 * score.s > FARTHEST_GIVEN_F2 - float(ndtri(0.5 + 0.5 * mass))) & (on_f1 == 0)
     return nodes_for(steepness(score, on_f1)), GIVEN_F1 * on_f1 + UNSUITED * unsuited
 
 

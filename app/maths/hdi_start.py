@@ -10,6 +10,7 @@ the spread d = hypot(b, sa) the distances of the ends from a depend on s and θ 
 (s1 = 0), θ = 0 the case y = m1. No rho is too large for it.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,11 +19,12 @@ from scipy.special import ndtr, ndtri
 
 from app.maths.moments import Array
 from app.maths.oriented import Oriented, oriented
-from app.maths.quadrature import NORMAL_PEAK, Real
+from app.maths.quadrature import NORMAL_PEAK
 
 LARGEST_TABLED_S = 0.6
 # Nodes in θ and s: the start is off by at most 9e-5 of the width, by 8e-6 where s2 < 0.25.
 THETA_NODES, S_NODES = 24, 12
+EXPONENTS = np.arange(THETA_NODES)
 HALF_WIDTH_STEPS = 4  # of Newton, for c
 
 
@@ -63,13 +65,22 @@ class StartingTable:
         return cls(along_s.transpose(2, 0, 1).reshape(THETA_NODES, -1))
 
     def ends(self, score: Oriented) -> Array:
-        """[2, N], or [2] of one person; of no use where s is above LARGEST_TABLED_S."""
+        """[2, N]; of no use where s is above LARGEST_TABLED_S."""
         drift = score.s * score.a
         spread = np.hypot(score.b, drift)
         theta = powers(np.minimum(drift / spread, 1.0), THETA_NODES)
         s = powers(np.minimum(score.s / LARGEST_TABLED_S, 1.0), S_NODES)
-        distance = (theta @ self.coefficients).reshape(*theta.shape[:-1], 2, S_NODES) @ s[..., None]
-        return np.asarray(score.a + spread * distance[..., 0].T)
+        distance = (theta @ self.coefficients).reshape(-1, 2, S_NODES) @ s[:, :, None]
+        return np.asarray(score.a + spread * distance[:, :, 0].T)
+
+    def ends_of_one(self, score: Oriented) -> Array:
+        """[2]"""
+        drift = score.s * score.a
+        spread = math.hypot(score.b, drift)
+        theta = (2.0 * min(drift / spread, 1.0) - 1.0) ** EXPONENTS
+        s = (2.0 * score.s / LARGEST_TABLED_S - 1.0) ** EXPONENTS[:S_NODES]
+        distance = (theta @ self.coefficients).reshape(2, S_NODES) @ s
+        return np.asarray(score.a + spread * distance)
 
 
 def extrema(count: int) -> Array:
@@ -77,9 +88,9 @@ def extrema(count: int) -> Array:
     return np.asarray(0.5 - 0.5 * np.cos(np.pi * np.arange(count) / (count - 1)))
 
 
-def powers(x: Real, count: int) -> Array:
+def powers(x: Array, count: int) -> Array:
     """Of 2x - 1, for x [N] in 0..1: [N, count]. At these degrees they cost the start seven of its sixteen digits."""
-    table = np.empty((*np.shape(x), count))
-    table[..., 0] = 1.0
-    table[..., 1:] = np.expand_dims(2.0 * x - 1.0, -1)
-    return np.asarray(np.multiply.accumulate(table, axis=-1, out=table))
+    table = np.empty((x.size, count))
+    table[:, 0] = 1.0
+    table[:, 1:] = (2.0 * x - 1.0)[:, None]
+    return np.asarray(np.multiply.accumulate(table, axis=1, out=table))

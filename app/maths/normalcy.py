@@ -33,7 +33,7 @@ def exceedance(t: Values, y: Values, moments: Moments, measurement_variance: Val
     asked = np.broadcast(t, y, moments.m1, moments.v1, moments.m2, moments.v2, measurement_variance)
     with limits_allowed():
         if asked.size <= FEW:
-            sides = np.array([_sides_of_one(*map(float, one)) for one in asked]).T
+            sides = np.array([_sides_of_one(*map(float, one)) for one in asked]).reshape(-1, 2).T
         else:
             sides = _sides(flat(np.asarray(t), asked.shape), *orient(y, moments, measurement_variance, asked.shape))
     return Exceedance(sides[0].reshape(asked.shape), sides[1].reshape(asked.shape))
@@ -97,7 +97,7 @@ def _intervals(
     asked = np.broadcast(y, moments.m1, moments.v1, moments.m2, moments.v2, measurement_variance)
     with limits_allowed():
         if asked.size <= FEW and find is shortest_ends:
-            ends = np.array([_ends_of_one(mass, *map(float, one)) for one in asked]).T
+            ends = np.array([_ends_of_one(mass, *map(float, one)) for one in asked]).reshape(-1, 2).T
         else:
             score, sign = orient(y, moments, measurement_variance, asked.shape)
             ends = np.where(score.is_point, score.a, find(score, mass))

@@ -37,11 +37,14 @@ class Oriented:
     s: Real  # standard deviation of f2
     rho: Real  # a/b
 
-    def __getitem__(self, rows: Rows) -> "Oriented":
+    def __getitem__(self, rows: Rows | slice) -> "Oriented":
         return Oriented(self.a[rows], self.b[rows], self.s[rows], self.rho[rows])
 
     def columns(self, rows: Rows) -> "Oriented":
         return Oriented(self.a[rows, None], self.b[rows, None], self.s[rows, None], self.rho[rows, None])
+
+    def of_one(self, row: int) -> "Oriented":
+        return Oriented(self.a.item(row), self.b.item(row), self.s.item(row), self.rho.item(row))
 
     @property
     def is_point(self) -> Real:
@@ -56,12 +59,18 @@ def oriented(a: Array, b: Array, s: Array) -> Oriented:
 
 def orient(y: Values, moments: Moments, measurement_variance: Values, shape: Shape) -> tuple[Oriented, Array]:
     """(T, sign) with NS = sign·T, both flat: everything is spread over the shape first."""
-    scale = np.exp(-moments.m2)
-    centre = flat((y - moments.m1) * scale, shape)
-    b = flat(np.sqrt(moments.v1 + measurement_variance) * scale, shape)
-    s = flat(np.sqrt(moments.v2), shape)
-    ensure_trusted(bool(np.isfinite((centre + b).sum()) and (s <= LARGEST_S).all()))
+    b, s = spreads(moments, measurement_variance, shape)
+    centre = flat((y - moments.m1) * np.exp(-moments.m2), shape)
+    ensure_trusted(bool(np.isfinite(centre.sum())))
     return oriented(np.abs(centre), b, s), np.copysign(1.0, centre)
+
+
+def spreads(moments: Moments, measurement_variance: Values, shape: Shape) -> tuple[Array, Array]:
+    """b and s, flat."""
+    b = flat(np.sqrt(moments.v1 + measurement_variance) * np.exp(-moments.m2), shape)
+    s = flat(np.sqrt(moments.v2), shape)
+    ensure_trusted(bool(np.isfinite(b.sum() + moments.m2.sum()) and (s <= LARGEST_S).all()))
+    return b, s
 
 
 def orient_one(

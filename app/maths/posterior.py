@@ -151,7 +151,7 @@ class HeteroscedasticPosterior:
         moments *= self.factor
         moments += self.shift
         m1, v1, m2, v2 = moments
-        # In exact arithmetic variances are positive; rounding may leave -1e-16 where q is all but certain.
+        # Variances are positive but for rounding, and everything after this takes their square roots.
         return Moments(m1, np.maximum(v1, 0.0, out=v1), m2, np.maximum(v2, 0.0, out=v2))
 
     def _sums(self, X: Array) -> Array:

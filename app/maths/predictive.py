@@ -14,7 +14,7 @@ from app.errors import NumbersNotTrusted
 from app.maths.deviates import TURN
 from app.maths.intervals import Intervals
 from app.maths.moments import Array, Moments
-from app.maths.oriented import LARGEST_S, Shape, Values, ensure_trusted, flat, limits_allowed
+from app.maths.oriented import Shape, Values, flat, limits_allowed, spreads
 from app.maths.quadrature import NORMAL_PEAK, REACH, Rows, grid, grouped, nodes_for
 
 WIDE_REACH = 12.0  # far-out diameters are mostly the work of a large e^{f2}
@@ -54,11 +54,15 @@ def interval(moments: Moments, mass: float = 0.95) -> Intervals:
 
 
 def _spreads(moments: Moments, shape: Shape, reach: float) -> Iterator[tuple[Rows, Array, Array]]:
-    """Everyone once: (rows, τ [R, n], weights [n]). Given z, d/τ is never steeper in z than s|d/τ|."""
+    """Everyone once: (rows, τ [R, n], weights [n]).
+
+    In z, d/τ is never steeper than s|d/τ|; and where the integrand of a far-out d peaks, z = s(d/τ)², its curvature is
+    1 + 2sz with z up to the reach.
+    """
     with limits_allowed():
-        b, s = flat(np.sqrt(moments.v1) * np.exp(-moments.m2), shape), flat(np.sqrt(moments.v2), shape)
-    ensure_trusted(bool(np.isfinite(b.sum()) and (s <= LARGEST_S).all()))
-    for group in grouped(nodes_for(TURN * s) * (reach / REACH), np.zeros(b.size, dtype=np.intp)):
+        b, s = spreads(moments, 0.0, shape)
+    steepness = np.sqrt((TURN * s) ** 2 + (2.0 * reach * s if reach > REACH else 0.0))
+    for group in grouped(nodes_for(steepness) * (reach / REACH), np.zeros(b.size, dtype=np.intp)):
         rows, nodes = group.rows, grid(group.size, reach)
         yield rows, np.hypot(b[rows, None], np.exp(s[rows, None] * nodes.z)), nodes.weight
 

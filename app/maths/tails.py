@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from app.maths.deviates import given_f1, steepness, x_given_f1, x_given_f2
 from app.maths.moments import Array
-from app.maths.oriented import Oriented
+from app.maths.oriented import FEW, Oriented
 from app.maths.quadrature import REACH, Real, grid, grouped, nodes_for, size_for
 
 # Where t takes more than 4 standard deviations to reach, the integrand leaves the middle of the normal weight.
@@ -30,6 +30,9 @@ class Tails:
 
 def tails(t: Array, score: Oriented) -> Tails:
     """For t [N]; 1/2 and 1/2 at the point itself where T is certain."""
+    if t.size <= FEW:
+        found = [tails_of_one(t.item(row), score.of_one(row)) for row in range(t.size)]
+        return Tails(*np.array(found).reshape(-1, 2).T)
     smaller = np.empty_like(t)
     for group in grouped(*route(t, score)):
         rows = group.rows

@@ -1,7 +1,8 @@
 """The diameter at which a score is reached: quantiles of f1 + t e^{f2}.
 
 P(f1 + t e^{f2} < q) is P(NS > t) at the diameter q. In units of e^{m2} about m1 the variable is b Z1 + t e^{s Z2},
-close to w(ζ) = b ζ cos φ + t e^{±s ζ sin φ} with one standard normal ζ and tan φ = s|t|/b, exactly so with t, s1 or s2 at 0.
+close to w(ζ) = b ζ cos φ + t e^{±s ζ sin φ} with one standard normal ζ and tan φ = s|t|/b; exactly so if t, s1 or s2
+is 0.
 The search runs in ζ, where the normal deviate of the probability is nearly ζ itself.
 """
 
@@ -11,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from app.errors import NumbersNotTrusted
 from app.maths.moments import Array, Moments
-from app.maths.oriented import TINY, Values, flat, limits_allowed, oriented
+from app.maths.oriented import TINY, Values, flat, limits_allowed, oriented, spreads
 from app.maths.roots import increasing_root
 from app.maths.tails import FLAT, Tails, normal_deviate, tails
 
+FARTHEST = 1e15  # a bracket's end, where b is 0
 NARROW = 1e-9  # of |t|: w is then exact to 1e-9 of the spread, and t has no digits to spare
 
 
@@ -25,11 +28,10 @@ def threshold_diameter(p: Values, t: Values, moments: Moments) -> Array:
     zeta = flat(np.asarray(ndtri(p)), shape)
     if not np.isfinite(zeta).all():
         raise ValueError("A quantile's probability lies between 0 and 1.")
-    scale = np.exp(moments.m2)
     with limits_allowed():
-        b, s = flat(np.sqrt(moments.v1) / scale, shape), flat(np.sqrt(moments.v2), shape)
-        w = _Reading(flat(np.asarray(t, dtype=np.float64), shape), b, s).quantile(zeta)
-    return np.asarray(moments.m1 + scale * w.reshape(shape))
+        reading = _Reading(flat(np.asarray(t, dtype=np.float64), shape), *spreads(moments, 0.0, shape))
+        w = reading.quantile(zeta).reshape(shape)
+    return np.asarray(moments.m1 + np.exp(moments.m2) * w)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +43,32 @@ class _Reading:
     s: Array  # [N]
 
     def quantile(self, zeta: Array) -> Array:
-        spread = np.hypot(self.b, self.s * self.t)
-        wide = np.flatnonzero(spread > NARROW * np.abs(self.t))
+        wide = np.flatnonzero(self.spread > NARROW * np.abs(self.t))
+        low, high = self.bracket(wide)
 
         def excess(guess: Array, rows: NDArray[np.intp]) -> Array:
             chosen = wide[rows]
-            return self.deviate(self.near(guess, chosen), chosen) - zeta[chosen]
+            return np.asarray(self.deviate(self.near(guess, chosen), chosen) - zeta[chosen])
 
         solved = zeta.copy()
-        solved[wide] = increasing_root(excess, zeta[wide], np.full(wide.size, -FLAT), np.full(wide.size, FLAT))
+        solved[wide] = increasing_root(excess, zeta[wide], low, high)
+        if not np.all((solved[wide] > low) & (solved[wide] < high)):
+            raise NumbersNotTrusted("A threshold's diameter lies beyond all that the moments allow.")
         return self.near(solved, np.arange(zeta.size))
+
+    @property
+    def spread(self) -> Array:
+        return np.maximum(np.hypot(self.b, self.s * self.t), TINY)
 
     def near(self, zeta: Array, rows: NDArray[np.intp]) -> Array:
         """w(ζ), which rises with ζ whatever the sign of t."""
-        t, b, s = self.t[rows], self.b[rows], self.s[rows]
-        spread = np.maximum(np.hypot(b, s * t), TINY)
+        t, b, s, spread = self.t[rows], self.b[rows], self.s[rows], self.spread[rows]
         return np.asarray(b * (b / spread) * zeta + t * np.exp(s * (s * t / spread) * zeta))
+
+    def bracket(self, rows: NDArray[np.intp]) -> tuple[Array, Array]:
+        """On the side where the exponential vanishes only b ζ cos φ is left to reach FLAT deviations of Z1."""
+        outer = np.minimum(FLAT * self.spread[rows] / np.maximum(self.b[rows], TINY), FARTHEST)
+        return np.where(self.t[rows] > 0, -outer, -FLAT), np.where(self.t[rows] < 0, outer, FLAT)
 
     def deviate(self, w: Array, rows: NDArray[np.intp]) -> Array:
         """The normal deviate of P(b Z1 + t e^{s Z2} <= w): the score of a diameter w, oriented, against t."""

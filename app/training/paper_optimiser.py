@@ -28,7 +28,7 @@ def _compiled(model: Any, loss: Callable[[], Any]) -> Any:
     natural, adam = gpflow.optimizers.NaturalGradient(GAMMA), tf_keras.optimizers.Adam(LEARNING_RATE)
     adam.build(others)
 
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def advance(count: Any) -> Any:
         value = tf.zeros((), tf.float64)
         for _ in tf.range(count):

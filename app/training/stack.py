@@ -1,10 +1,12 @@
 """TensorFlow and GPflow, imported in one place with the settings that must come before the import.
 
-One thread and deterministic operations: the same seed then gives the same model on the same machine, and at these
-sizes (some thousand people, some fifty inducing points) more threads gain nothing.
+One thread and deterministic operations: the same seed then gives the same model on the same machine. Whoever sets
+one of these variables before the start keeps it.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _SETTINGS = {
     "TF_USE_LEGACY_KERAS": "1",  # GPflow's natural gradient is a Keras 2 optimiser
@@ -16,9 +18,27 @@ _SETTINGS = {
 for _name, _value in _SETTINGS.items():
     os.environ.setdefault(_name, _value)
 
-import gpflow  # noqa: E402
-import tensorflow as tf  # noqa: E402
-import tensorflow_probability as tfp  # noqa: E402
-import tf_keras  # noqa: E402
+
+@contextmanager
+def _native_notes_hidden() -> Iterator[None]:
+    """TensorFlow's libraries tell the terminal which graphics drivers are missing, before any setting is read."""
+    terminal = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+with _native_notes_hidden():
+    import gpflow
+    import tensorflow as tf
+    import tensorflow_probability as tfp
+    import tf_keras
+
+# GPflow calls TensorFlow in ways that the latter announces to change; our pins keep the two together.
+tf.get_logger().setLevel("ERROR")
 
 __all__ = ["gpflow", "tf", "tf_keras", "tfp"]

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from app.domain.card import StageRecord
 from app.errors import TrainingFailed

@@ -18,7 +18,7 @@ from app.training.stack import gpflow, tf
 
 
 class HeteroscedasticSVGP(gpflow.models.SVGP):  # type: ignore[misc]
-    """GPflow's SVGP of two separate latent GPs, unrolled: a quarter of the tracing time, three quarters of a step."""
+    """GPflow's SVGP of two separate latent GPs, without its loop over them: a quarter of the tracing time."""
 
     def predict_f(self, Xnew: Any, full_cov: bool = False, full_output_cov: bool = False) -> tuple[Any, Any]:
         if full_cov or full_output_cov:

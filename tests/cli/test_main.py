@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-
-def normalcy(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from app.cli.main import main; main()", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)  # noqa: S603
+from tests.cli.command import normalcy
 
 
 def test_every_command_explains_itself(tmp_path: Path) -> None:

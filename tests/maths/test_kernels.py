@@ -8,13 +8,14 @@ LENGTHSCALES = np.array([0.7, 1.9, 3.1])
 
 
 def textbook(name: str, X: Array, Z: Array, variance: float, alpha: float) -> Array:
-    r2 = (((X[:, None, :] - Z[None, :, :]) / LENGTHSCALES) ** 2).sum(axis=-1)
-    if name == "rational_quadratic":
-        return variance * (1.0 + r2 / (2.0 * alpha)) ** -alpha
-    if name == "rbf":
-        return variance * np.exp(-r2 / 2.0)
-    r = np.sqrt(5.0 * r2)
-    return variance * (1.0 + r + r**2 / 3.0) * np.exp(-r)
+    r2: Array = (((X[:, None, :] - Z[None, :, :]) / LENGTHSCALES) ** 2).sum(axis=-1)
+    root = np.sqrt(5.0 * r2)
+    correlations: dict[str, Array] = {
+        "rational_quadratic": (1.0 + r2 / (2.0 * alpha)) ** -alpha,
+        "rbf": np.exp(-r2 / 2.0),
+        "matern52": (1.0 + root + root**2 / 3.0) * np.exp(-root),
+    }
+    return variance * correlations[name]
 
 
 @pytest.mark.parametrize("name", SHAPES)

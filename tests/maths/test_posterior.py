@@ -77,21 +77,22 @@ def test_nobody_gives_an_empty_answer() -> None:
 
 def test_memory_beyond_the_answer_does_not_grow_with_the_people() -> None:
     posterior = random_posterior("matern52")
-    X = np.random.default_rng(3).normal(size=(100 * BLOCK_ROWS, D))
+    X = np.random.default_rng(3).normal(size=(50_000, D))
     tracemalloc.start()
     posterior.predict(X)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < X.shape[0] * 4 * 8 + 10 * BLOCK_ROWS * M * 8
+    answer, a_million = 4 * len(X) * 8, 2**20
+    assert peak < answer + a_million
 
 
-def test_variance_is_never_negative_where_q_is_certain() -> None:
-    rng = np.random.default_rng(4)
-    kernel, mean, Z, q_mu, _ = latent_inputs(rng, "rbf", 0.0)
-    certain = SparseGP.whitened(kernel, mean, Z, q_mu, np.zeros((M, M)), jitter=1e-14)
-    moments = HeteroscedasticPosterior(UNIT, certain, certain).predict(Z)
-    assert (moments.v1 >= 0.0).all()
-    assert moments.v1.max() < 1e-9
+def test_variance_is_never_negative_where_rounding_would_make_it_so() -> None:
+    Z = np.random.default_rng(4).normal(size=(M, D))
+    exact = SparseGP.whitened(Kernel("rbf", 1.0, np.ones(D)), 0.0, Z, np.zeros(M), np.zeros((M, M)), jitter=1e-13)
+    rounded = SparseGP(exact.kernel, 0.0, Z, exact.weights, exact.projection * (1.0 + 1e-12), exact.reduction)
+    moments = HeteroscedasticPosterior(UNIT, rounded, rounded).predict(Z)
+    assert (moments.v1 == 0.0).all()
+    assert (moments.v2 == 0.0).all()
 
 
 def test_variance_rises_to_the_prior_far_from_the_inducing_points() -> None:
@@ -161,11 +162,11 @@ def test_missing_and_surplus_arrays_are_refused_by_their_names() -> None:
     for name in arrays:
         with pytest.raises(ValueError, match=f"^{name}: is missing"):
             HeteroscedasticPosterior.from_arrays({k: v for k, v in arrays.items() if k != name}, "rbf")
-    with pytest.raises(ValueError, match="^f3_Z: does not belong"):
+    with pytest.raises(ValueError, match=r"^f3_Z: does not belong"):
         HeteroscedasticPosterior.from_arrays(arrays | {"f3_Z": np.zeros(1)}, "rbf")
 
 
 def test_a_constant_function_has_no_negative_variance() -> None:
     posterior = HeteroscedasticPosterior(UNIT, random_posterior("rbf").f1, SparseGP.constant("rbf", 0.0, D))
-    with pytest.raises(ValueError, match="^f2_variance: "):
+    with pytest.raises(ValueError, match=r"^f2_variance: "):
         HeteroscedasticPosterior.from_arrays(posterior.arrays() | {"f2_variance": np.array(-0.1)}, "rbf")

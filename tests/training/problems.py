@@ -23,8 +23,11 @@ def people(size: int = 60, seed: int = 0) -> tuple[Array, Array]:
 
 
 def true_mean(X: Array) -> Array:
-    return 25.0 + 0.1 * X[:, 0] + 4.0 * np.sin((X[:, 1] - 150.0) / 15.0)
+    age, height = X.T
+    mean: Array = 25.0 + 0.1 * age + 4.0 * np.sin((height - 150.0) / 15.0)
+    return mean
 
 
 def true_sd(X: Array) -> Array:
-    return 0.5 * 4.0 ** ((X[:, 0] - 20.0) / 60.0)
+    sd: Array = 0.5 * 4.0 ** ((X[:, 0] - 20.0) / 60.0)
+    return sd

@@ -1,11 +1,9 @@
-from typing import Any
-
 import numpy as np
 import pytest
 
 from app.maths.moments import Array
 from app.training.collapsed import Collapsed
-from app.training.stack import gpflow, tf
+from app.training.stack import tf
 from tests.training.problems import people, short
 
 
@@ -56,18 +54,9 @@ def test_releasing_f2_starts_where_the_constant_stood() -> None:
     np.testing.assert_allclose(v2.numpy(), 0.1)
 
 
-def student_elbo(svgp: Any, data: tuple[Array, Array], freedom: float) -> float:
-    svgp.likelihood.freedom = freedom
-    return float(svgp.elbo(data))
-
-
 @pytest.mark.parametrize("varying", [False, True])
-def test_student_tangents_lie_below_the_student_term(varying: bool) -> None:
+def test_with_student_noise_it_is_below_the_svgp_with_the_student_term(varying: bool) -> None:
     model, data = collapsed(varying, freedom=6.0)
-    assert float(model.elbo()) < student_elbo(model.as_svgp(), data, 6.0)
-
-
-def test_trained_student_tangents_touch_the_student_term() -> None:
-    model, data = collapsed(varying=True, freedom=6.0)
-    gpflow.optimizers.Scipy().minimize(model.training_loss, [model.noise.tau.unconstrained_variable])
-    np.testing.assert_allclose(float(model.elbo()), student_elbo(model.as_svgp(), data, 6.0), rtol=1e-6)
+    svgp = model.as_svgp()
+    svgp.likelihood.freedom = 6.0
+    assert float(svgp.elbo(data)) - 1.0 < float(model.elbo()) < float(svgp.elbo(data))

@@ -100,14 +100,6 @@ def test_the_robust_stage_keeps_anomalies_out_of_the_spread() -> None:
     assert np.abs(robust.m2 - truth).mean() < 0.7 * np.abs(plain.m2 - truth).mean()
 
 
-def test_a_unit_of_y_moves_the_moments_and_nothing_else() -> None:
-    X, y = people()
-    mm, cm = fitted(short()).posterior.predict(X), fit(X, y / 10.0, short(), seed=1).posterior.predict(X)
-    np.testing.assert_allclose(cm.m1, mm.m1 / 10.0, rtol=1e-4)
-    np.testing.assert_allclose(cm.v1, mm.v1 / 100.0, rtol=1e-2)
-    np.testing.assert_allclose(cm.m2, mm.m2 - np.log(10.0), atol=1e-2)
-
-
 def test_the_record_tells_how_the_model_was_made() -> None:
     record = fitted(ROBUST).record
     assert [stage.name for stage in record.stages] == ["constant spread", "varying spread", "Student-t noise"]
@@ -128,9 +120,9 @@ def test_elbo_and_objective_differ_by_the_priors_only() -> None:
 
 def test_progress_rises_to_one_in_every_stage() -> None:
     seen: dict[str, list[float]] = {}
-    recipe = short(constant_iterations=5, released_iterations=5)
+    recipe = short(heteroscedastic=False, robust=True, kernel="rbf")
     fit(*people(), recipe, 0, progress=lambda stage, fraction: seen.setdefault(stage, []).append(fraction))
-    assert list(seen) == ["constant spread", "varying spread"]
+    assert list(seen) == ["constant spread", "Student-t noise"]
     for fractions in seen.values():
         assert fractions == sorted(fractions)
         assert fractions[-1] == 1.0
