@@ -1,0 +1,67 @@
+"""Records for people and machines that may read them: in pages of bounded size, or streamed."""
+
+import base64
+import binascii
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.database.appender import AuditRow
+from app.database.records import Filter, find_page, stream
+from app.errors import CursorRefused
+
+PAGE = 100
+LARGEST_PAGE = 1000  # some 2 MB of answer
+CURSOR = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z) ([0-9a-f]{32})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    records: list[dict[str, Any]]
+    cursor: str | None  # of the next page; None: this is the last one
+
+
+async def find_records(
+    connection: AsyncConnection, wanted: Filter, cursor: str | None = None, limit: int = PAGE
+) -> Page:
+    """Raises CursorRefused for a cursor that is not from an earlier page."""
+    size = max(1, min(limit, LARGEST_PAGE))
+    rows = await find_page(connection, wanted, _position(cursor) if cursor else None, size + 1)
+    more = _cursor(rows[size - 1]) if len(rows) > size else None
+    return Page([as_dict(row) for row in rows[:size]], more)
+
+
+async def stream_records(connection: AsyncConnection, wanted: Filter) -> AsyncIterator[dict[str, Any]]:
+    async for page in stream(connection, wanted):
+        for row in page:
+            yield as_dict(row)
+
+
+def as_dict(row: AuditRow) -> dict[str, Any]:
+    """What the payload says, and the row's place in its chain. A payload that is not JSON any more is marked."""
+    place = {"month": row.month, "id": str(row.chain_id), "seq": row.seq, "row_hash": row.row_hash.hex()}
+    try:
+        said = msgspec.json.decode(row.payload, type=dict[str, Any])
+    except msgspec.DecodeError:
+        said = {"record_id": str(row.record_id), "request_id": row.request_id, "damaged": True}
+    return {**said, "chain": place}
+
+
+def _cursor(row: AuditRow) -> str:
+    return base64.urlsafe_b64encode(f"{row.at} {row.record_id.hex}".encode()).decode().rstrip("=")
+
+
+def _position(cursor: str) -> tuple[str, UUID]:
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+    except (binascii.Error, ValueError) as error:
+        raise CursorRefused from error
+    match = CURSOR.fullmatch(text)
+    if match is None:
+        raise CursorRefused
+    return match[1], UUID(match[2])

@@ -1,0 +1,196 @@
+"""One writer per process: take all that waits, chain it, one INSERT, one COMMIT, then release the answers.
+
+There is no timer: while one commit runs, the next group gathers. Nothing is acknowledged before its commit returned.
+After any fault the connection is dropped and the head of the chain is read again from the database, because the
+statement in doubt may have been committed, or may yet be: the primary key stops it if another came first.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from app.audit.chain import genesis, link, new_chain, seal
+from app.audit.queue import BATCH, CAPACITY, Group, WaitingRecords
+from app.audit.records import Draft, Record, encode
+from app.database.appender import Appender, AuditRow, Head
+from app.database.times import month_of, utc_now
+from app.errors import AuditUnavailable, DatabaseUnavailable
+from app.observability import Metrics, describe_failure
+
+BUDGET_SECONDS = 2.0  # from the arrival of a request to its durable record
+IDLE_SECONDS = 1.0  # without work the connection is tried so often: a dead one is replaced before it is needed
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one commit adds, and where the chain ends if it succeeds."""
+
+    rows: list[AuditRow]
+    head: Head
+    opens_chain: bool
+
+
+class AuditWriter:
+    def __init__(
+        self,
+        appender: Appender,
+        facts: dict[str, Any],
+        metrics: Metrics,
+        clock: Callable[[], datetime] = utc_now,
+        budget_seconds: float = BUDGET_SECONDS,
+    ) -> None:
+        """`facts` go into the genesis of every chain: host, process, version, models with digests, settings."""
+        self._appender, self._facts, self._metrics, self._clock = appender, facts, metrics, clock
+        self._budget = budget_seconds
+        self._waiting = WaitingRecords()
+        self._head: Head | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._last_answer = self._last_commit = time.monotonic()
+        self._log = structlog.get_logger("audit")
+        metrics.audit_queue_depth.set_function(lambda: self._waiting.depth)
+        metrics.audit_head_age_seconds.set_function(lambda: time.monotonic() - self._last_commit)
+
+    async def start(self) -> None:
+        """Opens a chain. Raises AuditUnavailable if the genesis cannot be committed."""
+        if not await self._commit([]):
+            await self._appender.close()
+            raise AuditUnavailable("The audit could not be opened.")
+        self._task = asyncio.create_task(self._run(), name="audit-writer")
+
+    async def write(self, drafts: Sequence[Draft], deadline: float | None = None) -> tuple[UUID, ...]:
+        """Returns the records' ids when all are durable. `deadline` is in the time of the running loop.
+
+        Raises AuditUnavailable otherwise, never later than the deadline. If the caller is cancelled, the records are
+        written all the same.
+        """
+        loop = asyncio.get_running_loop()
+        committed = loop.create_future()
+        group = Group([encode(draft) for draft in drafts], committed)
+        self._admit(group)
+        timer = loop.call_at(loop.time() + self._budget if deadline is None else deadline, group.expire)
+        try:
+            await committed
+        finally:
+            timer.cancel()
+        return tuple(record.record_id for record in group.records)
+
+    def offer(self, draft: Draft) -> bool:
+        """Best effort, for refusals: never waits, and gives way when the queue is half full. False: dropped."""
+        try:
+            self._admit(Group([encode(draft)], None), CAPACITY // 2)
+        except AuditUnavailable:
+            self._metrics.audit_dropped.inc()
+            return False
+        return True
+
+    async def stop(self) -> None:
+        """Writes what waits, seals the chain, closes. Without a database it gives up after one attempt."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self._waiting.wake()
+        if self._task is not None:
+            await self._task
+        if self._head is not None and self._appender.connected:
+            await self._seal(self._head)
+        await self._appender.close()
+
+    @property
+    def depth(self) -> int:
+        """Records that wait."""
+        return self._waiting.depth
+
+    def seconds_since_answer(self) -> float:
+        """Since the database last answered this writer; above a few seconds the service is not ready."""
+        return time.monotonic() - self._last_answer
+
+    def _admit(self, group: Group, capacity: int = CAPACITY) -> None:
+        if self._stopping or self._task is None or self._task.done():
+            raise AuditUnavailable("The audit is closed.")
+        if not 0 < len(group.records) <= BATCH:
+            raise ValueError(f"a request brings 1 to {BATCH} records at a time")
+        self._waiting.put(group, capacity)
+
+    async def _run(self) -> None:
+        while self._waiting.depth or not self._stopping:
+            await self._waiting.arrival(IDLE_SECONDS)
+            groups = self._waiting.take()
+            if groups:
+                await self._commit(groups)
+            elif not self._stopping:
+                await self._keep_alive()
+
+    async def _commit(self, groups: list[Group]) -> bool:
+        try:
+            await self._reconnect()
+            records = [record for group in groups for record in group.records]
+            await self._append(_plan(self._head, records, self._clock(), self._facts))
+        except Exception as error:  # noqa: BLE001 - whatever fails, those who wait are refused and the task lives on
+            self._give_up(groups, error)
+            return False
+        for group in groups:
+            group.succeed()
+        return True
+
+    async def _append(self, plan: Plan) -> None:
+        began = time.monotonic()
+        if plan.opens_chain:
+            self._head = None  # should this fail, whether the new chain exists is unknown: leave it, open another
+        await self._appender.append(plan.rows)
+        self._head = plan.head
+        self._last_commit = self._last_answer = time.monotonic()
+        self._metrics.audit_batch_size.observe(len(plan.rows))
+        self._metrics.audit_commit_seconds.observe(self._last_commit - began)
+
+    async def _seal(self, head: Head) -> None:
+        rows, after = link(head, [seal(self._clock())])
+        try:
+            await self._append(Plan(rows, after, opens_chain=False))
+        except DatabaseUnavailable as error:
+            self._give_up([], error)
+
+    async def _reconnect(self) -> None:
+        """A connection, and the chain's head as the database knows it. None: a new chain is needed."""
+        if self._appender.connected:
+            return
+        await self._appender.connect()
+        if self._head is not None:
+            self._head = await self._appender.head(self._head.month, self._head.chain_id)
+
+    async def _keep_alive(self) -> None:
+        try:
+            await self._reconnect()
+            if self._head is not None:
+                await self._appender.head(self._head.month, self._head.chain_id)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._give_up([], error)
+        else:
+            self._last_answer = time.monotonic()
+
+    def _give_up(self, groups: list[Group], error: Exception) -> None:
+        self._appender.drop()
+        self._metrics.audit_failures.inc()
+        self._log.warning("audit write failed", groups=len(groups), **describe_failure(error.__cause__ or error))
+        for group in groups:
+            if group.committed is None:
+                self._metrics.audit_dropped.inc()
+            group.fail()
+
+
+def _plan(head: Head | None, records: list[Record], now: datetime, facts: dict[str, Any]) -> Plan:
+    """The next rows. A new month ends the chain and opens the next one; a clock that steps back does not."""
+    month = month_of(now)
+    if head is not None and month <= head.month:
+        rows, after = link(head, records)
+        return Plan(rows, after, opens_chain=False)
+    closing = link(head, [seal(now)])[0] if head is not None else []
+    fresh = new_chain(month)
+    rows, after = link(fresh, [genesis(fresh, now, facts), *records])
+    return Plan(closing + rows, after, opens_chain=True)

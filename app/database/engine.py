@@ -1,0 +1,112 @@
+"""The database of this process: a small pool for everything but the audit writer, which has a connection of its own."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from sqlalchemy import Connection, event
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from app.database import postgres, sqlite
+from app.database.appender import STATEMENT_SECONDS, Appender
+from app.errors import DatabaseUnavailable
+from app.settings import Settings
+
+POOL_SIZE = 4  # readers per process; with the writer five connections of the server
+POOL_WAIT_SECONDS = 2.0
+OUR_OWN_FAULTS = (IntegrityError, ProgrammingError, DataError)  # a statement that is wrong, not a database that is away
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    dialect: Literal["postgresql", "sqlite"]
+    location: str = field(repr=False)  # a URL with its password, or a file
+    engine: AsyncEngine = field(repr=False)
+
+    @property
+    def file(self) -> Path:
+        """Of the embedded database."""
+        return Path(self.location)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncConnection]:
+        """One transaction that sees one state."""
+        async with _faults_named(), self.engine.connect() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[AsyncConnection]:
+        """One transaction, committed at the end of the block."""
+        async with _faults_named(), self.engine.connect() as connection:
+            await connection.execution_options(writes=True)
+            async with connection.begin():
+                yield connection
+
+    def appender(self) -> Appender:
+        if self.dialect == "sqlite":
+            return sqlite.SqliteAppender(self.file)
+        return postgres.PostgresAppender(self.location)
+
+    async def close(self) -> None:
+        await self.engine.dispose()
+
+
+def open_database(settings: Settings, statement_seconds: float | None = STATEMENT_SECONDS) -> Database:
+    """No connection is made yet. Long work (migrations, verification) passes None for no limit per statement."""
+    if settings.database_url:
+        return _postgres(settings.database_url, statement_seconds)
+    return _sqlite(settings.data_dir / sqlite.FILE_NAME)
+
+
+def _postgres(dsn: str, statement_seconds: float | None) -> Database:
+    engine = create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=partial(postgres.connect, dsn, statement_seconds),
+        pool_size=POOL_SIZE,
+        max_overflow=0,
+        pool_timeout=POOL_WAIT_SECONDS,
+        pool_pre_ping=True,
+        hide_parameters=True,  # else they stand in the text of every exception
+    )
+    return Database("postgresql", dsn, engine)
+
+
+def _sqlite(file: Path) -> Database:
+    sqlite.create_private_file(file)
+    engine = create_async_engine(
+        URL.create("sqlite+aiosqlite", database=str(file)),
+        connect_args={"isolation_level": None},  # transactions begin where `_begin` says
+        pool_size=POOL_SIZE,
+        max_overflow=0,
+        pool_timeout=POOL_WAIT_SECONDS,
+        hide_parameters=True,
+    )
+    event.listen(engine.sync_engine, "connect", _prepare)
+    event.listen(engine.sync_engine, "begin", _begin)
+    return Database("sqlite", str(file), engine)
+
+
+def _prepare(connection: sqlite.Executes, _record: object) -> None:
+    sqlite.prepare(connection)
+
+
+def _begin(connection: Connection) -> None:
+    # A transaction that starts by reading cannot wait for the lock when it comes to write.
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+@asynccontextmanager
+async def _faults_named() -> AsyncIterator[None]:
+    try:
+        yield
+    except OUR_OWN_FAULTS:
+        raise
+    except (DBAPIError, PoolTimeout, *postgres.FAULTS) as error:
+        raise DatabaseUnavailable from error

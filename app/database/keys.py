@@ -1,0 +1,100 @@
+"""API keys: `nsk_<8 id>_<43 secret>`, shown once, kept as a hash.
+
+The secret is 32 random bytes, so a fast hash is enough: there is nothing to guess.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Row, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.database.tables import api_keys
+from app.database.times import timestamp
+from app.errors import UnknownKey
+
+SCOPES = ("score", "model:read", "audit:read", "admin")
+ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: ids are read aloud
+ID_LENGTH = 8
+SHAPE = re.compile(r"nsk_([a-z0-9]{8})_[A-Za-z0-9_-]{43}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key as it is kept: who it is for and what it may do, never the secret."""
+
+    key_id: str
+    name: str
+    secret_sha256: bytes
+    scopes: frozenset[str]
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+
+    def is_live(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or timestamp(now) < self.expires_at)
+
+    def opens_with(self, presented: str, now: datetime) -> bool:
+        """Compared in constant time, so that answers tell nothing about a nearly right secret."""
+        return hmac.compare_digest(_digest(presented), self.secret_sha256) and self.is_live(now)
+
+
+class NewKey(NamedTuple):
+    text: str  # shown once
+    key: ApiKey
+
+
+def make_key(name: str, scopes: Iterable[str], now: datetime, expires: datetime | None = None) -> NewKey:
+    key_id = "".join(secrets.choice(ID_LETTERS) for _ in range(ID_LENGTH))
+    text = f"nsk_{key_id}_{secrets.token_urlsafe(32)}"
+    granted = frozenset(scopes)
+    if not granted or not granted <= set(SCOPES):
+        raise ValueError(f"scopes are some of {', '.join(SCOPES)}")
+    until = timestamp(expires) if expires else None
+    return NewKey(text, ApiKey(key_id, name, _digest(text), granted, timestamp(now), until, None))
+
+
+def key_id_of(presented: str) -> str | None:
+    """The id in a key, or None if the text has not the shape of one."""
+    match = SHAPE.fullmatch(presented)
+    return match[1] if match else None
+
+
+async def save_key(connection: AsyncConnection, key: ApiKey) -> None:
+    values = asdict(key) | {"scopes": " ".join(sorted(key.scopes))}
+    await connection.execute(insert(api_keys).values(values))
+
+
+async def find_key(connection: AsyncConnection, key_id: str) -> ApiKey | None:
+    row = (await connection.execute(select(api_keys).where(api_keys.c.key_id == key_id))).one_or_none()
+    return _key(row) if row else None
+
+
+async def list_keys(connection: AsyncConnection) -> list[ApiKey]:
+    """All, oldest first, the revoked and expired ones too."""
+    return [_key(row) for row in await connection.execute(select(api_keys).order_by(api_keys.c.created_at))]
+
+
+async def revoke_key(connection: AsyncConnection, key_id: str, now: datetime) -> ApiKey:
+    """At once and for good. Revoking twice keeps the first time."""
+    live = (api_keys.c.key_id == key_id, api_keys.c.revoked_at.is_(None))
+    await connection.execute(update(api_keys).where(*live).values(revoked_at=timestamp(now)))
+    key = await find_key(connection, key_id)
+    if key is None:
+        raise UnknownKey(key_id)
+    return key
+
+
+def _key(row: Row[tuple[object, ...]]) -> ApiKey:
+    values = dict(row._mapping)
+    return ApiKey(**values | {"scopes": frozenset(values["scopes"].split())})
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,77 @@
+"""The production database. The audit writer uses bare asyncpg: one statement, one round trip, one commit per group."""
+
+from uuid import UUID
+
+import asyncpg  # type: ignore[import-untyped]
+
+from app.database.appender import CONNECT_SECONDS, STATEMENT_SECONDS, AuditRow, Head
+from app.errors import DatabaseUnavailable
+
+FAULTS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)  # TimeoutError is an OSError
+ARRAYS = (
+    "$1::text[], $2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::integer[], $7::text[], $8::text[], $9::text[], "
+    "$10::integer[], $11::text[], $12::text[], $13::bytea[], $14::bytea[]"
+)
+# Alone in its transaction, so the commit is part of the same round trip.
+INSERT = f"INSERT INTO audit_records ({', '.join(AuditRow._fields)}) SELECT * FROM unnest({ARRAYS})"  # noqa: S608
+# A function, because the writer's role may add records and may not read them.
+HEAD = "SELECT seq, row_hash FROM audit_head($1, $2)"
+
+
+async def connect(dsn: str, statement_seconds: float | None) -> asyncpg.Connection:
+    """A connection whose statements are bounded twice: by the server, and by us if the server is frozen."""
+    limit = "0" if statement_seconds is None else str(int(statement_seconds * 1000))
+    return await asyncpg.connect(
+        dsn,
+        timeout=CONNECT_SECONDS,
+        command_timeout=statement_seconds,
+        server_settings={"statement_timeout": limit, "application_name": "normalcy"},
+    )
+
+
+class PostgresAppender:
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._connection: asyncpg.Connection | None = None
+
+    @property
+    def connected(self) -> bool:
+        return self._connection is not None and not self._connection.is_closed()
+
+    async def connect(self) -> None:
+        self.drop()
+        try:
+            self._connection = await connect(self._dsn, STATEMENT_SECONDS)
+        except FAULTS as error:
+            raise DatabaseUnavailable from error
+
+    async def append(self, rows: list[AuditRow]) -> None:
+        try:
+            await self._open().execute(INSERT, *zip(*rows, strict=True))
+        except FAULTS as error:
+            raise DatabaseUnavailable from error
+
+    async def head(self, month: str, chain_id: UUID) -> Head | None:
+        try:
+            found = await self._open().fetchrow(HEAD, month, chain_id)
+        except FAULTS as error:
+            raise DatabaseUnavailable from error
+        return Head(month, chain_id, found["seq"], found["row_hash"]) if found else None
+
+    def drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                await connection.close(timeout=CONNECT_SECONDS)
+            except FAULTS:
+                connection.terminate()
+
+    def _open(self) -> asyncpg.Connection:
+        if self._connection is None:
+            raise DatabaseUnavailable
+        return self._connection

@@ -1,0 +1,79 @@
+"""The three roles on PostgreSQL. Nobody logs in as one of them; a login is made a member.
+
+    normalcy_owner     owns the tables; for migrations and key management
+    normalcy_writer    the service: adds records and activations, reads keys; cannot read, change or remove records
+    normalcy_auditor   reads records; a service that answers audit queries is a member of both
+
+Where the migrating login may not create roles, everything stays its own, and the operator is told.
+"""
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+OWNER, WRITER, AUDITOR = "normalcy_owner", "normalcy_writer", "normalcy_auditor"
+
+WRITER_GRANTS = (
+    "GRANT INSERT ON audit_records TO normalcy_writer",
+    "GRANT EXECUTE ON FUNCTION audit_head(text, uuid) TO normalcy_writer",
+    "GRANT SELECT, INSERT ON activations TO normalcy_writer",
+    "GRANT SELECT ON api_keys, alembic_version TO normalcy_writer",
+)
+AUDITOR_GRANTS = ("GRANT SELECT ON audit_records, activations, alembic_version TO normalcy_auditor",)
+
+
+def become_owner(connection: Connection) -> tuple[str, ...]:
+    """Create what is missing, then act as the owner until the end of the transaction."""
+    refused = [
+        role for role in (OWNER, WRITER, AUDITOR) if not _exists(connection, role) and not _create(connection, role)
+    ]
+    if refused:
+        return (
+            f"This login may not create the roles {', '.join(refused)}: the tables are its own, unguarded by roles.",
+        )
+    if not _owns_tables(connection):
+        return (f"The tables belong to another role than {OWNER}; they were left so.",)
+    if not _attempt(connection, *_owner_grants(connection), f"SET LOCAL ROLE {OWNER}"):
+        return (f"This login may not act as {OWNER}: the tables are its own.",)
+    return ()
+
+
+def grant(connection: Connection) -> None:
+    for role, grants in ((WRITER, WRITER_GRANTS), (AUDITOR, AUDITOR_GRANTS)):
+        if _exists(connection, role):
+            for statement in grants:
+                connection.execute(text(statement))
+
+
+def _exists(connection: Connection, role: str) -> bool:
+    return bool(connection.scalar(text("SELECT 1 FROM pg_roles WHERE rolname = :role"), {"role": role}))
+
+
+def _create(connection: Connection, role: str) -> bool:
+    # Roles belong to the whole server: an upgrade of another database may have come first.
+    return _attempt(connection, f"CREATE ROLE {role} NOLOGIN") or _exists(connection, role)
+
+
+def _owns_tables(connection: Connection) -> bool:
+    """True also while there are none."""
+    owner = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_regclass('audit_records')"
+    return connection.scalar(text(owner)) in (None, OWNER)
+
+
+def _owner_grants(connection: Connection) -> tuple[str, ...]:
+    if connection.scalar(text("SELECT to_regclass('audit_records')")) is not None:
+        return ()  # granted when the tables were made
+    schema = connection.scalar(text("SELECT quote_ident(current_schema())"))
+    member = connection.scalar(text("SELECT pg_has_role(:role, 'MEMBER')"), {"role": OWNER})
+    joining = () if member else (f"GRANT {OWNER} TO CURRENT_USER",)
+    others = f"GRANT USAGE ON SCHEMA {schema} TO {WRITER}, {AUDITOR}"  # the owner of tables could not grant this
+    return (*joining, f"GRANT USAGE, CREATE ON SCHEMA {schema} TO {OWNER}", others)
+
+
+def _attempt(connection: Connection, *statements: str) -> bool:
+    try:
+        with connection.begin_nested():
+            for statement in statements:
+                connection.execute(text(statement))
+    except DBAPIError:
+        return False
+    return True

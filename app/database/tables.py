@@ -1,0 +1,69 @@
+"""The tables, as both databases have them after the last migration.
+
+Times are text, `2026-11-15T10:30:00.123Z`: fixed width, so that their order is the order of time, and equal byte for
+byte to what the hashed payload says.
+"""
+
+from sqlalchemy import BigInteger, Column, Identity, Index, Integer, LargeBinary, MetaData, String, Table, Uuid, text
+
+metadata = MetaData()
+
+# "C": plain byte order. A language's collation would be slower, and may change with the operating system.
+Text = String().with_variant(String(collation="C"), "postgresql")
+Counting = BigInteger().with_variant(Integer(), "sqlite")  # only INTEGER counts by itself in SQLite
+
+# A chain lives in one month, so the key is a fence against a second writer although PostgreSQL partitions by month.
+audit_records = Table(
+    "audit_records",
+    metadata,
+    Column("month", Text, primary_key=True),  # 2026-11, of the whole chain
+    Column("chain_id", Uuid, primary_key=True),
+    Column("seq", BigInteger, primary_key=True),  # 1 is the genesis
+    Column("record_id", Uuid, nullable=False),
+    Column("request_id", Text),  # the caller's trace id: may repeat
+    Column("item", Integer),
+    Column("kind", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("principal", Text, nullable=False),
+    Column("status", Integer),
+    Column("site", Text),
+    Column("version", Text),
+    Column("payload", LargeBinary, nullable=False),  # the bytes that were hashed
+    Column("row_hash", LargeBinary, nullable=False),
+    Index("audit_records_request", "request_id"),
+    Index("audit_records_time", "at", "record_id"),
+    Index(
+        "audit_records_chains",
+        "month",
+        "chain_id",
+        postgresql_where=text("seq = 1"),
+        sqlite_where=text("seq = 1"),
+    ),
+    # Rows are found by their key alone in SQLite: a rowid would be a second way to replace one.
+    sqlite_with_rowid=False,
+    postgresql_partition_by="LIST (month)",
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("key_id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("secret_sha256", LargeBinary, nullable=False),
+    Column("scopes", Text, nullable=False),  # separated by spaces
+    Column("created_at", Text, nullable=False),
+    Column("expires_at", Text),
+    Column("revoked_at", Text),
+)
+
+activations = Table(
+    "activations",
+    metadata,
+    Column("id", Counting, Identity(always=True), primary_key=True),
+    Column("site", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("activated_at", Text, nullable=False),
+    Column("activated_by", Text, nullable=False),
+    Index("activations_site", "site", "id"),
+)

@@ -1,0 +1,96 @@
+"""What the service tells about itself: JSON log lines and Prometheus metrics, both without patients' values.
+
+Nothing is global at import: a command calls `configure_logging` once, and each service has its own `Metrics`.
+"""
+
+import json
+import logging
+import traceback
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TextIO
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+# From one WAL sync on a fast disk to beyond the whole budget of a record.
+COMMIT_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+FRAMES = 12  # innermost frames of a logged failure: enough to find it, small enough for one line
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    registry: CollectorRegistry
+    requests: Counter
+    request_seconds: Histogram
+    scores: Counter
+    verdicts: Counter
+    audit_batch_size: Histogram
+    audit_commit_seconds: Histogram
+    audit_queue_depth: Gauge
+    audit_head_age_seconds: Gauge
+    audit_failures: Counter
+    audit_dropped: Counter
+
+
+def make_metrics() -> Metrics:
+    r = CollectorRegistry()
+    return Metrics(
+        registry=r,
+        requests=Counter("normalcy_requests", "Requests answered.", ("route", "method", "status"), registry=r),
+        request_seconds=Histogram("normalcy_request_seconds", "From arrival to answer.", ("route",), registry=r),
+        scores=Counter("normalcy_scores", "Scores given.", ("site", "version"), registry=r),
+        verdicts=Counter("normalcy_verdicts", "Verdicts of reliability.", ("site", "verdict"), registry=r),
+        audit_batch_size=Histogram(
+            "normalcy_audit_batch_size", "Records in one commit.", buckets=BATCH_BUCKETS, registry=r
+        ),
+        audit_commit_seconds=Histogram(
+            "normalcy_audit_commit_seconds", "Time of one commit.", buckets=COMMIT_BUCKETS, registry=r
+        ),
+        audit_queue_depth=Gauge("normalcy_audit_queue_depth", "Records that wait for a commit.", registry=r),
+        audit_head_age_seconds=Gauge(
+            "normalcy_audit_head_age_seconds", "Since this process last committed a record.", registry=r
+        ),
+        audit_failures=Counter("normalcy_audit_failures", "Commits that failed.", registry=r),
+        audit_dropped=Counter("normalcy_audit_dropped", "Best-effort records that were dropped.", registry=r),
+    )
+
+
+def configure_logging(level: str, stream: TextIO) -> None:
+    """One JSON object per line, from our own loggers and from the libraries'."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(LibraryFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+class LibraryFormatter(logging.Formatter):
+    """A library's line without its arguments and without the text of exceptions: both may hold a caller's values."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "event": record.msg if isinstance(record.msg, str) else type(record.msg).__name__,
+            "logger": record.name,
+            "level": record.levelname.lower(),
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
+        }
+        if record.exc_info and record.exc_info[1]:
+            line |= describe_failure(record.exc_info[1])
+        return json.dumps(line)
+
+
+def describe_failure(error: BaseException) -> dict[str, str]:
+    """What went wrong and where, never with what: the type and the frames, without the message."""
+    frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
+    where = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))
+    return {"error": type(error).__name__, "where": where}

@@ -1,0 +1,197 @@
+"""What is configured: one table of settings, and the frozen value that is built from it at the edge.
+
+`load_settings(os.environ)` is called once by a command; everything below receives the value. To add a
+setting, add a field to `Settings` and a row of the same name to `TABLE`; the documents are checked against the table.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from app.errors import SettingRefused
+
+PREFIX = "NORMALCY_"
+ENV_FILE = "NORMALCY_ENV_FILE"
+TEST_PREFIX = "NORMALCY_TEST_"  # read by the tests only
+
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+SHORTEST_KEY = 32  # characters; 128 bits even if written in hexadecimal
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    host: str
+    port: int
+    database_url: str = field(repr=False)  # empty: embedded SQLite
+    data_dir: Path
+    models_dir: Path
+    backend: Literal["numpy", "tensorflow"]
+    device: Literal["auto", "CPU", "GPU"]
+    commit: str
+    log_level: Literal["debug", "info", "warning", "error"]
+    metrics: Literal["open", "closed"]
+    subject_key: str = field(repr=False)  # empty: one is made in the data folder
+    audit_budget_seconds: float
+
+    def fingerprint(self) -> str:
+        """SHA-256 of everything that is no secret, so that a record can say under which settings it was made."""
+        public = [f"{s.name}={getattr(self, s.field)}" for s in TABLE if not s.secret]
+        return hashlib.sha256("\n".join(public).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    field: str
+    default: str
+    meaning: str
+    allowed: str
+    parse: Callable[[str], object] = str
+    secret: bool = False
+
+    @property
+    def name(self) -> str:
+        return PREFIX + self.field.upper()
+
+
+def _one_of(*values: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in values:
+            raise ValueError
+        return text
+
+    return parse
+
+
+def _number(kind: Callable[[str], float], low: float, high: float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        value = kind(text)
+        if not low <= value <= high:
+            raise ValueError
+        return value
+
+    return parse
+
+
+def _postgres_url(text: str) -> str:
+    url = text.replace("postgresql+asyncpg://", "postgresql://", 1)
+    if url and not url.startswith(POSTGRES_SCHEMES):
+        raise ValueError
+    return url
+
+
+def _key(text: str) -> str:
+    if text and len(text) < SHORTEST_KEY:
+        raise ValueError
+    return text
+
+
+TABLE: tuple[Setting, ...] = (
+    Setting("host", "127.0.0.1", "address to listen on", "an address"),
+    Setting(
+        "port",
+        "8000",
+        "port to listen on; 0 takes a free one",
+        "a whole number from 0 to 65535 (Kubernetes overwrites it for a Service of the same name: "
+        "set enableServiceLinks to false)",
+        _number(int, 0, 65535),
+    ),
+    Setting(
+        "database_url",
+        "",
+        "PostgreSQL of the audit, keys and activations; empty: an SQLite file under the data folder, one process",
+        "empty or of the form postgresql://user:password@host:port/name",
+        _postgres_url,
+        secret=True,
+    ),
+    Setting("data_dir", "var", "folder of the embedded database, secrets and checkpoints", "a folder", Path),
+    Setting("models_dir", "models_store", "the model store, read only for the service", "a folder", Path),
+    Setting("backend", "numpy", "what computes the posterior", "numpy or tensorflow", _one_of("numpy", "tensorflow")),
+    Setting("device", "auto", "device of the tensorflow backend", "auto, CPU or GPU", _one_of("auto", "CPU", "GPU")),
+    Setting("commit", "unknown", "commit of this build, repeated in every answer", "a commit"),
+    Setting(
+        "log_level",
+        "info",
+        "least level that is logged",
+        "debug, info, warning or error",
+        _one_of("debug", "info", "warning", "error"),
+    ),
+    Setting(
+        "metrics",
+        "closed",
+        "whether /metrics answers without a credential",
+        "open or closed",
+        _one_of("open", "closed"),
+    ),
+    Setting(
+        "subject_key",
+        "",
+        "key of the hash that stands for a patient reference; empty: made once in the data folder. "
+        "Replicas must share one",
+        f"empty or at least {SHORTEST_KEY} characters",
+        _key,
+        secret=True,
+    ),
+    Setting(
+        "audit_budget_seconds",
+        "2.0",
+        "longest time from arrival to a durable record; after it the answer is refused",
+        "a number of seconds from 0.1 to 2",
+        _number(float, 0.1, 2.0),
+    ),
+)
+
+
+def load_settings(environ: Mapping[str, str]) -> Settings:
+    """The settings of this process. Every problem is named at once, and no value is repeated."""
+    given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
+    path = given.pop(ENV_FILE, "")
+    problems: list[str] = []
+    given = (_env_file(path, problems) if path else {}) | given
+    problems += _unknown(given)
+    values = {setting.field: _value(setting, given, problems) for setting in TABLE}
+    if problems:
+        raise SettingRefused(problems)
+    return Settings(**values)  # type: ignore[arg-type]  # each parser returns the type of its field
+
+
+def _value(setting: Setting, given: Mapping[str, str], problems: list[str]) -> object:
+    text = given.get(setting.name, "")
+    file = given.get(setting.name + "_FILE", "") if setting.secret else ""
+    if text and file:
+        problems.append(f"{setting.name} and {setting.name}_FILE are both set; keep one.")
+    elif file:
+        text = _read(file, setting.name + "_FILE", problems).strip()
+    try:
+        return setting.parse(text or setting.default)
+    except ValueError:
+        problems.append(f"{setting.name} must be {setting.allowed}.")
+        return None
+
+
+def _unknown(given: Mapping[str, str]) -> list[str]:
+    known = {s.name for s in TABLE} | {s.name + "_FILE" for s in TABLE if s.secret}
+    strangers = sorted(n for n in given if n not in known and not n.startswith(TEST_PREFIX))
+    return [f"There is no setting {name}." for name in strangers]
+
+
+def _env_file(path: str, problems: list[str]) -> dict[str, str]:
+    found = {}
+    for number, line in enumerate(_read(path, ENV_FILE, problems).splitlines(), start=1):
+        name, equals, value = line.strip().partition("=")
+        if not name or name.startswith("#"):
+            continue
+        if not equals:
+            problems.append(f"Line {number} of the file named by {ENV_FILE} is not of the form NAME=value.")
+            continue
+        found[name.strip()] = value.strip().strip("\"'")
+    return found
+
+
+def _read(path: str, name: str, problems: list[str]) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        problems.append(f"{name} names a file that cannot be read as text.")
+        return ""

@@ -1,0 +1,40 @@
+"""Appenders whose connection fails at the worst moment. Each wraps a real one."""
+
+from uuid import UUID
+
+from app.database.appender import Appender, AuditRow, Head
+from app.errors import DatabaseUnavailable
+
+
+class FaultyAppender:
+    """Works like the real one until `fault` is set, then once as a broken connection does."""
+
+    def __init__(self, real: Appender) -> None:
+        self.real = real
+        self.fault = ""  # "answer lost": committed, but we are not told. "in doubt": it may be committed later
+        self.in_doubt: list[AuditRow] = []
+
+    @property
+    def connected(self) -> bool:
+        return self.real.connected
+
+    async def connect(self) -> None:
+        await self.real.connect()
+
+    async def append(self, rows: list[AuditRow]) -> None:
+        fault, self.fault = self.fault, ""
+        if fault == "in doubt":
+            self.in_doubt = rows
+        else:
+            await self.real.append(rows)
+        if fault:
+            raise DatabaseUnavailable
+
+    async def head(self, month: str, chain_id: UUID) -> Head | None:
+        return await self.real.head(month, chain_id)
+
+    def drop(self) -> None:
+        self.real.drop()
+
+    async def close(self) -> None:
+        await self.real.close()

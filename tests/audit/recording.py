@@ -1,0 +1,88 @@
+"""Records to write, and what the tests do to a database that holds them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sqlalchemy import Executable, insert, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.audit.checkpoint import Checkpoint
+from app.audit.records import Draft
+from app.audit.verify import Verification, verify
+from app.database.appender import AuditRow
+from app.database.engine import Database
+from app.database.records import stream_chains
+from app.database.tables import audit_records
+from app.database.times import utc_now
+from app.domain.card import ModelRef
+
+MODEL = ModelRef("SoV", "1.0.0", "ab" * 32)
+ROUTE = "/v1/sites/{site}/score"
+FACTS = {"host": "ward-7", "pid": 4711}
+GUARDS = {
+    "postgresql": ["audit_records_no_change ON audit_records"],  # on every partition too
+    "sqlite": ["audit_records_no_update", "audit_records_no_delete", "audit_records_no_replace"],
+}
+
+
+def score(request_id: str = "request-1", **changes: Any) -> Draft:
+    fields: dict[str, Any] = {
+        "kind": "score",
+        "at": utc_now(),
+        "principal": "key:abcdefgh",
+        "route": ROUTE,
+        "status": 200,
+        "request_id": request_id,
+        "item": 0,
+        "model": MODEL,
+        "input": {"age_years": 55.0, "diameter_mm": 41.0},
+        "output": {"expected_ns": 1.93},
+    }
+    return Draft(**fields | changes)
+
+
+def refusal() -> Draft:
+    return Draft("refusal", utc_now(), "key:abcdefgh", ROUTE, 422, "request-2", output={"codes": ["out_of_range"]})
+
+
+async def all_rows(database: Database) -> list[AuditRow]:
+    async with database.reading() as connection:
+        return [row async for page in stream_chains(connection) for row in page]
+
+
+async def verified(database: Database, checkpoint: Checkpoint | None = None) -> Verification:
+    async with database.reading() as connection:
+        return await verify(stream_chains(connection), checkpoint)
+
+
+@asynccontextmanager
+async def unguarded(database: Database) -> AsyncIterator[AsyncConnection]:
+    """As someone with all rights, who has removed the triggers first. Undone at the end of the block."""
+    async with database.engine.connect() as connection:
+        await connection.execution_options(writes=True)
+        for guard in GUARDS[database.dialect]:
+            await connection.execute(text(f"DROP TRIGGER {guard}"))
+        yield connection
+        await connection.rollback()
+
+
+async def tampered(database: Database, *statements: Executable, checkpoint: Checkpoint | None = None) -> Verification:
+    """What verification finds after these statements, which are undone again."""
+    async with unguarded(database) as connection:
+        for statement in statements:
+            await connection.execute(statement)
+        return await verify(stream_chains(connection), checkpoint)
+
+
+def inserting(rows: list[AuditRow]) -> Executable:
+    return insert(audit_records).values([row._asdict() for row in rows])
+
+
+@asynccontextmanager
+async def writes_blocked(database: Database) -> AsyncIterator[None]:
+    """Someone else holds the lock that every commit of records needs."""
+    async with database.writing() as connection:
+        if database.dialect == "postgresql":
+            await connection.execute(text("LOCK TABLE audit_records IN SHARE ROW EXCLUSIVE MODE"))
+        yield

@@ -1,0 +1,45 @@
+"""The keyed hash of a patient reference."""
+
+from pathlib import Path
+
+import pytest
+
+from app.audit.subject import KEY_FILE, SubjectHasher, subject_hasher
+from app.errors import SettingRefused
+from app.settings import Settings, load_settings
+
+
+def _settings(folder: Path, key: str = "") -> Settings:
+    return load_settings({"NORMALCY_DATA_DIR": str(folder), "NORMALCY_SUBJECT_KEY": key})
+
+
+def test_a_hash_is_the_same_for_the_same_key_and_no_other() -> None:
+    first, second = SubjectHasher(b"a" * 32), SubjectHasher(b"b" * 32)
+    assert first.hash("MRN 1") == first.hash("MRN 1") != first.hash("MRN 2")
+    assert first.hash("MRN 1")["hmac_sha256"] != second.hash("MRN 1")["hmac_sha256"]
+    assert first.key_id != second.key_id
+
+
+def test_neither_reference_nor_key_can_be_read_off() -> None:
+    hasher = SubjectHasher(b"k" * 32)
+    assert "MRN" not in str(hasher.hash("MRN 1"))
+    assert "kkkk" not in f"{hasher} {hasher.key_id}"
+
+
+def test_a_key_of_our_own_is_made_once_and_private(tmp_path: Path) -> None:
+    folder = tmp_path / "var"
+    first = subject_hasher(_settings(folder))
+    assert subject_hasher(_settings(folder)) == first
+    assert (folder / KEY_FILE).stat().st_mode & 0o777 == 0o600
+    assert [file.name for file in folder.iterdir()] == [KEY_FILE]
+
+
+def test_the_configured_key_wins(tmp_path: Path) -> None:
+    subject_hasher(_settings(tmp_path))
+    assert subject_hasher(_settings(tmp_path, "x" * 40)) == SubjectHasher(b"x" * 40)
+
+
+def test_a_cut_key_file_is_refused_rather_than_replaced(tmp_path: Path) -> None:
+    (tmp_path / KEY_FILE).write_text("short")
+    with pytest.raises(SettingRefused, match=KEY_FILE):
+        subject_hasher(_settings(tmp_path))

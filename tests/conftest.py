@@ -1,0 +1,71 @@
+"""What many tests share: both databases, migrated and empty, one at a time."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.database.engine import Database, open_database
+from app.database.migrate import upgrade
+from app.database.sqlite import FILE_NAME
+from app.settings import Settings, load_settings
+from tests.postgres import PostgresServer, postgres_server
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[PostgresServer]:
+    with postgres_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(server: PostgresServer) -> Iterator[str]:
+    """The name of the database that tests share, one after the other: emptying one is faster than making one."""
+    with server.new_database() as name:
+        _migrate(load_settings({"NORMALCY_DATABASE_URL": server.url(name)}))
+        yield name
+
+
+@pytest.fixture(scope="session")
+def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("migrated")
+    _migrate(load_settings({"NORMALCY_DATA_DIR": str(folder)}))
+    return folder / FILE_NAME
+
+
+@pytest.fixture(params=["postgresql", "sqlite"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Settings]:
+    """Of a database that is migrated and empty; every test that takes it runs on both. Its schema stays as it is."""
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("migrated_sqlite"), tmp_path / FILE_NAME)
+        yield load_settings({"NORMALCY_DATA_DIR": str(tmp_path)})
+        return
+    server: PostgresServer = request.getfixturevalue("server")
+    name = request.getfixturevalue("migrated_postgres")
+    yield load_settings({"NORMALCY_DATA_DIR": str(tmp_path), "NORMALCY_DATABASE_URL": server.url(name)})
+    server.clear(name)
+
+
+@pytest.fixture
+async def database(settings: Settings) -> AsyncIterator[Database]:
+    opened = open_database(settings)
+    yield opened
+    await opened.close()
+
+
+def _migrate(settings: Settings) -> None:
+    async def run() -> None:
+        database = open_database(settings, statement_seconds=None)
+        try:
+            await upgrade(database)
+        finally:
+            await database.close()
+
+    asyncio.run(run())

@@ -1,0 +1,71 @@
+"""Which version is current, since when, and who said so."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from app.database.activations import activations_since, current_activations, history, record_activation
+from app.database.engine import Database
+from app.database.times import timestamp, utc_now
+
+pytestmark = pytest.mark.anyio
+NOW = utc_now()
+LINE = [("SoV", "1.0.0"), ("AA", "1.0.0"), ("SoV", "1.1.0"), ("SoV", "1.0.0")]
+
+
+@pytest.fixture
+async def activated(database: Database) -> Database:
+    for minute, (site, version) in enumerate(LINE):
+        async with database.writing() as connection:
+            await record_activation(connection, site, version, "ab" * 32, "key:x", NOW + timedelta(minutes=minute))
+    return database
+
+
+async def test_the_newest_activation_of_a_site_is_current(activated: Database) -> None:
+    async with activated.reading() as connection:
+        current = await current_activations(connection)
+    assert {site: activation.version for site, activation in current.items()} == {"SoV": "1.0.0", "AA": "1.0.0"}
+    assert current["SoV"].activated_at == timestamp(NOW + timedelta(minutes=3))
+
+
+async def test_without_activations_nothing_is_current(database: Database) -> None:
+    async with database.reading() as connection:
+        assert await current_activations(connection) == {}
+        assert await activations_since(connection, 0) == []
+        assert await history(connection, "SoV") == []
+
+
+async def test_history_has_no_holes(activated: Database) -> None:
+    async with activated.reading() as connection:
+        reigns = await history(connection, "SoV")
+    assert [reign.activation.version for reign in reigns] == ["1.0.0", "1.1.0", "1.0.0"]
+    begins = [reign.activation.activated_at for reign in reigns]
+    assert [reign.until for reign in reigns] == [*begins[1:], None]
+    assert {reign.activation.activated_by for reign in reigns} == {"key:x"}
+
+
+async def test_a_poll_sees_each_activation_once_and_in_order(activated: Database) -> None:
+    async with activated.reading() as connection:
+        seen = await activations_since(connection, 0)
+        assert [(activation.site, activation.version) for activation in seen] == LINE
+        assert await activations_since(connection, seen[1].id) == seen[2:]
+        assert await activations_since(connection, seen[-1].id) == []
+
+
+async def test_a_poll_misses_none_of_several_at_the_same_time(database: Database) -> None:
+    """An id that was drawn first must not become visible last: the second activation waits for the first."""
+
+    async def activate(site: str) -> None:
+        async with database.writing() as connection:
+            await record_activation(connection, site, "1.0.0", "ab" * 32, "key:x", NOW)
+
+    async with database.writing() as first:
+        await record_activation(first, "SoV", "1.0.0", "ab" * 32, "key:x", NOW)
+        second = asyncio.create_task(activate("AA"))
+        await asyncio.sleep(0.2)
+        async with database.reading() as connection:
+            assert await activations_since(connection, 0) == []
+    await asyncio.wait_for(second, timeout=10)
+    async with database.reading() as connection:
+        assert [activation.site for activation in await activations_since(connection, 0)] == ["SoV", "AA"]

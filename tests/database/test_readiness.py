@@ -1,0 +1,71 @@
+"""A database that would lose or change what it was given refuses the start."""
+
+import pytest
+from sqlalchemy import text
+
+from app.database.engine import Database, open_database
+from app.database.partitions import partition_name
+from app.database.readiness import check_database, check_guards
+from app.database.times import month_of, utc_now
+from app.errors import DatabaseNotReady
+from app.settings import Settings
+
+pytestmark = pytest.mark.anyio
+PARTITION = partition_name(month_of(utc_now()))
+
+POSTGRES_DAMAGE = [
+    "ALTER TABLE audit_records DISABLE TRIGGER audit_records_no_change",
+    "ALTER TABLE audit_records ENABLE TRIGGER audit_records_no_truncate",  # no longer ALWAYS
+    "DROP TRIGGER activations_no_change ON activations",
+    f"ALTER TABLE {PARTITION} DISABLE TRIGGER audit_records_no_change",
+    f"DROP TRIGGER audit_records_no_truncate ON {PARTITION}",
+    "ALTER TABLE audit_records DROP CONSTRAINT audit_records_pkey",
+]
+SQLITE_DAMAGE = [
+    *(f"DROP TRIGGER audit_records_{guard}" for guard in ("no_update", "no_delete", "no_replace")),
+    *(f"DROP TRIGGER activations_{guard}" for guard in ("no_update", "no_delete", "no_replace")),
+]
+
+
+async def test_each_missing_guard_refuses_the_start(own: Database) -> None:
+    await check_database(own)
+    for damage in POSTGRES_DAMAGE if own.dialect == "postgresql" else SQLITE_DAMAGE:
+        async with own.engine.connect() as connection:
+            await connection.execute(text(damage))
+            with pytest.raises(DatabaseNotReady):
+                await connection.run_sync(check_guards)
+            await connection.rollback()
+    await check_database(own)
+
+
+@pytest.mark.parametrize("empty_settings", ["postgresql"], indirect=True)
+async def test_a_postgres_that_does_not_wait_for_its_disk_refuses_the_start(
+    own: Database, empty_settings: Settings
+) -> None:
+    async with own.writing() as connection:
+        name = await connection.scalar(text("SELECT current_database()"))
+        await connection.execute(text(f"ALTER DATABASE {name} SET synchronous_commit = off"))
+    careless = open_database(empty_settings)
+    with pytest.raises(DatabaseNotReady, match="synchronous_commit"):
+        await check_database(careless)
+    await careless.close()
+
+
+@pytest.mark.parametrize("empty_settings", ["postgresql"], indirect=True)
+async def test_a_month_without_a_partition_refuses_the_start(own: Database) -> None:
+    now = utc_now()
+    await check_database(own, now.replace(year=now.year + 1))
+    with pytest.raises(DatabaseNotReady, match="db upgrade"):
+        await check_database(own, now.replace(year=now.year + 3))
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+async def test_every_sqlite_connection_waits_for_its_disk(database: Database) -> None:
+    appender = database.appender()
+    await appender.connect()
+    connection = appender._connection  # type: ignore[attr-defined]
+    assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    await appender.close()
+    async with database.reading() as reader:
+        assert await reader.scalar(text("PRAGMA synchronous")) == 2

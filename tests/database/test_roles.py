@@ -1,0 +1,112 @@
+"""What each login on PostgreSQL may do."""
+
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import asyncpg  # type: ignore[import-untyped]
+import pytest
+
+from app.audit.writer import AuditWriter
+from app.database.engine import Database, open_database
+from app.database.migrate import upgrade
+from app.database.readiness import check_database
+from app.observability import make_metrics
+from app.settings import Settings
+from tests.audit.recording import FACTS, score, verified
+from tests.postgres import PostgresServer
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("empty_settings", ["postgresql"], indirect=True)]
+PASSWORD = secrets.token_hex(16)
+FORBIDDEN_TO_THE_SERVICE = [
+    "UPDATE audit_records SET status = 1",
+    "DELETE FROM audit_records",
+    "TRUNCATE audit_records",
+    "INSERT INTO audit_records SELECT * FROM audit_records ON CONFLICT (month, chain_id, seq) DO UPDATE SET status = 1",
+    "ALTER TABLE audit_records DISABLE TRIGGER ALL",
+    "DROP TABLE audit_records",
+    "SET session_replication_role = replica",
+    "UPDATE activations SET version = '2'",
+    "DELETE FROM api_keys",
+    "INSERT INTO api_keys VALUES ('a', 'b', '', 'admin', '')",
+    "SET ROLE normalcy_owner",
+]
+
+
+@pytest.fixture
+def login(server: PostgresServer) -> Iterator[str]:
+    name = f"login_{secrets.token_hex(4)}"
+    server.run(f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'")
+    yield name
+    server.run(f"DROP ROLE {name}")
+
+
+def as_login(settings: Settings, name: str) -> Settings:
+    url = urlsplit(settings.database_url)
+    host = url.netloc.rpartition("@")[2]
+    return replace(settings, database_url=url._replace(netloc=f"{name}:{PASSWORD}@{host}").geturl())
+
+
+@pytest.fixture
+async def service(
+    own: Database, empty_settings: Settings, login: str, server: PostgresServer
+) -> AsyncIterator[Database]:
+    server.run(f"GRANT normalcy_writer TO {login}")
+    opened = open_database(as_login(empty_settings, login))
+    yield opened
+    await opened.close()
+
+
+async def test_the_service_writes_records_and_cannot_read_or_change_them(
+    own: Database, service: Database, login: str
+) -> None:
+    await check_database(service)
+    writer = AuditWriter(service.appender(), FACTS, make_metrics())
+    await writer.start()
+    await writer.write([score()])
+    await writer.stop()
+    connection = await asyncpg.connect(service.location)
+    for statement in [*FORBIDDEN_TO_THE_SERVICE, "SELECT * FROM audit_records"]:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute(statement)
+    await connection.close()
+    assert (await verified(own)).records == 3
+
+
+async def test_an_auditor_reads_and_cannot_write(
+    own: Database, service: Database, empty_settings: Settings, login: str, server: PostgresServer
+) -> None:
+    server.run(f"REVOKE normalcy_writer FROM {login}")
+    server.run(f"GRANT normalcy_auditor TO {login}")
+    assert (await verified(service)).intact
+    connection = await asyncpg.connect(service.location)
+    for statement in [*FORBIDDEN_TO_THE_SERVICE, "INSERT INTO audit_records SELECT * FROM audit_records"]:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute(statement)
+    await connection.close()
+
+
+async def test_the_tables_belong_to_a_role_that_nobody_logs_in_as(own: Database) -> None:
+    connection = await asyncpg.connect(own.location)
+    owners = "SELECT DISTINCT tableowner FROM pg_tables WHERE tablename ~ '^(audit|api|activ|alembic)'"
+    assert [row["tableowner"] for row in await connection.fetch(owners)] == ["normalcy_owner"]
+    assert not await connection.fetchval("SELECT bool_or(rolcanlogin) FROM pg_roles WHERE rolname ~ '^normalcy_'")
+    await connection.close()
+
+
+async def test_a_login_without_rights_to_roles_migrates_all_the_same_and_is_told(
+    login: str, empty: Database, empty_settings: Settings, server: PostgresServer
+) -> None:
+    name = urlsplit(empty.location).path.lstrip("/")
+    server.run(f"ALTER DATABASE {name} OWNER TO {login}")
+    plain = open_database(as_login(empty_settings, login), statement_seconds=None)
+    notes = await upgrade(plain)
+    assert len(notes) == 1
+    assert "normalcy_owner" in notes[0]
+    await check_database(plain)
+    writer = AuditWriter(plain.appender(), FACTS, make_metrics())
+    await writer.start()
+    await writer.stop()
+    assert (await verified(plain)).intact
+    await plain.close()

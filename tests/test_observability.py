@@ -1,0 +1,57 @@
+"""Logs and metrics."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+from prometheus_client import generate_latest
+
+from app.observability import configure_logging, make_metrics
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    lines = io.StringIO()
+    configure_logging("info", lines)
+    yield lines
+    structlog.reset_defaults()
+    root.handlers[:], root.level = handlers, level
+
+
+def logged(stream: io.StringIO) -> list[dict[str, str]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_our_lines_are_json_with_level_and_time(stream: io.StringIO) -> None:
+    structlog.get_logger().info("model loaded", site="SoV")
+    structlog.get_logger().debug("not this")
+    (line,) = logged(stream)
+    assert (line["event"], line["level"], line["site"]) == ("model loaded", "info", "SoV")
+    assert line["timestamp"]
+
+
+def test_lines_of_libraries_lose_their_values(stream: io.StringIO) -> None:
+    logger = logging.getLogger("library")
+    logger.warning("bad value %s", "CANARY")
+    logger.warning(ValueError("CANARY"))
+    try:
+        raise ValueError("CANARY")
+    except ValueError:
+        logger.exception("it failed")
+    lines = logged(stream)
+    assert [line["event"] for line in lines] == ["bad value %s", "ValueError", "it failed"]
+    assert lines[2]["error"] == "ValueError"
+    assert "test_observability.py" in lines[2]["where"]
+    assert "CANARY" not in stream.getvalue()
+
+
+def test_two_services_in_one_process_count_apart() -> None:
+    first, second = make_metrics(), make_metrics()
+    first.scores.labels("SoV", "1.0.0").inc()
+    assert b'normalcy_scores_total{site="SoV",version="1.0.0"} 1.0' in generate_latest(first.registry)
+    assert b"normalcy_scores_total{" not in generate_latest(second.registry)

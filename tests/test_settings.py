@@ -1,0 +1,99 @@
+"""Settings: every problem named at once, no value repeated."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from app.errors import SettingRefused
+from app.settings import TABLE, Settings, load_settings
+
+
+def refused(**given: str) -> tuple[str, ...]:
+    with pytest.raises(SettingRefused) as caught:
+        load_settings({f"NORMALCY_{name}": value for name, value in given.items()})
+    return caught.value.problems
+
+
+def test_the_defaults_are_those_of_the_contract() -> None:
+    settings = load_settings({})
+    assert (settings.host, settings.port, settings.database_url) == ("127.0.0.1", 8000, "")
+    assert (settings.data_dir, settings.models_dir) == (Path("var"), Path("models_store"))
+    assert (settings.backend, settings.device) == ("numpy", "auto")
+
+
+def test_the_table_lists_every_setting_once_with_its_meaning() -> None:
+    assert [setting.field for setting in TABLE] == [field.name for field in fields(Settings)]
+    assert all(setting.meaning and setting.allowed for setting in TABLE)
+
+
+def test_an_unknown_name_is_refused_and_named() -> None:
+    assert refused(PROT="8000") == ("There is no setting NORMALCY_PROT.",)
+    assert refused(HOST_FILE="x") == ("There is no setting NORMALCY_HOST_FILE.",)
+
+
+def test_names_of_the_tests_and_of_other_programs_are_left_alone() -> None:
+    assert load_settings({"NORMALCY_TEST_DATABASE_URL": "x", "PATH": "/bin", "PORT": "x"}) == load_settings({})
+
+
+def test_every_problem_is_named_at_once() -> None:
+    problems = refused(PORT="tcp://10.0.0.1:80", BACKEND="torch", DEVICE="gpu", AUDIT_BUDGET_SECONDS="nan", X="1")
+    assert [problem.split()[0] for problem in problems[1:]] == [
+        "NORMALCY_PORT",
+        "NORMALCY_BACKEND",
+        "NORMALCY_DEVICE",
+        "NORMALCY_AUDIT_BUDGET_SECONDS",
+    ]
+    assert "numpy or tensorflow" in problems[2]
+    assert "tcp" not in " ".join(problems)
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "80.5", "eighty"])
+def test_a_port_is_a_port(port: str) -> None:
+    assert len(refused(PORT=port)) == 1
+
+
+def test_secrets_are_never_repeated() -> None:
+    problems = refused(DATABASE_URL="mysql://someone:hidden@host/db", SUBJECT_KEY="hidden")
+    assert len(problems) == 2
+    assert "hidden" not in " ".join(problems)
+    settings = load_settings({"NORMALCY_DATABASE_URL": "postgresql://a:hidden@h/d", "NORMALCY_SUBJECT_KEY": "k" * 32})
+    assert "hidden" not in repr(settings)
+    assert "kkk" not in repr(settings)
+
+
+def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    file.write_text("postgresql://a:b@h/d\n")
+    assert load_settings({"NORMALCY_DATABASE_URL_FILE": str(file)}).database_url == "postgresql://a:b@h/d"
+    assert "both set" in refused(DATABASE_URL_FILE=str(file), DATABASE_URL="postgresql://h/d")[0]
+    assert "cannot be read" in refused(DATABASE_URL_FILE=str(tmp_path / "nothing"))[0]
+
+
+def test_a_file_of_settings_is_read_and_the_environment_wins(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_text('# the ward\n\nNORMALCY_PORT=9000\nNORMALCY_HOST = "::1"\n')
+    settings = load_settings({"NORMALCY_ENV_FILE": str(file), "NORMALCY_PORT": "9001"})
+    assert (settings.host, settings.port) == ("::1", 9001)
+
+
+def test_a_file_of_settings_is_checked_like_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_text("NORMALCY_PORT=x\nPORT=1\nno equals sign\n")
+    problems = refused(ENV_FILE=str(file))
+    assert [any(word in p for p in problems) for word in ("Line 3", "setting PORT", "NORMALCY_PORT must")] == [True] * 3
+    assert "cannot be read" in refused(ENV_FILE=str(tmp_path / "nothing"))[0]
+
+
+def test_an_empty_value_is_the_default() -> None:
+    assert load_settings({"NORMALCY_PORT": "", "NORMALCY_DATABASE_URL": ""}) == load_settings({})
+
+
+def test_the_drivers_name_in_a_url_is_understood() -> None:
+    assert load_settings({"NORMALCY_DATABASE_URL": "postgresql+asyncpg://h/d"}).database_url == "postgresql://h/d"
+
+
+def test_the_fingerprint_changes_with_settings_and_not_with_secrets() -> None:
+    plain = load_settings({}).fingerprint()
+    assert load_settings({"NORMALCY_PORT": "1"}).fingerprint() != plain
+    assert load_settings({"NORMALCY_SUBJECT_KEY": "k" * 32}).fingerprint() == plain
