@@ -31,6 +31,11 @@ $(TRAIN)/.ready: requirements/train.txt requirements/build.txt
 $(DEV)/.ready: requirements/dev.txt requirements/build.txt
 	$(call environment,$(DEV),dev)
 
+.PHONY: serve
+serve: $(SERVE)/.ready ## install what serving needs, start the service on 127.0.0.1:8000
+	NORMALCY_COMMIT=$${NORMALCY_COMMIT:-$$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)} \
+		$(SERVE)/bin/normalcy serve
+
 .PHONY: train-env
 train-env: $(TRAIN)/.ready ## install what training needs
 
