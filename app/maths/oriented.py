@@ -24,6 +24,7 @@ Values = float | Array  # one number for everyone, or an array that broadcasts a
 
 # With s2 = 10 the spread is known to a factor e^20 either way: such moments come from a defect, not from data.
 LARGEST_S = 10.0
+LARGEST_M2 = 200.0  # e^200 mm is no spread of anything either, and far from where doubles overflow
 TINY = 1e-200  # stands in for 0 under a division or a logarithm
 FEW = 4  # people who are worked faster one by one, with floats, than together
 
@@ -69,7 +70,7 @@ def spreads(moments: Moments, measurement_variance: Values, shape: Shape) -> tup
     """b and s, flat."""
     b = flat(np.sqrt(moments.v1 + measurement_variance) * np.exp(-moments.m2), shape)
     s = flat(np.sqrt(moments.v2), shape)
-    ensure_trusted(bool(np.isfinite(b.sum() + moments.m2.sum()) and (s <= LARGEST_S).all()))
+    ensure_trusted(bool(np.isfinite(b.sum()) and (s <= LARGEST_S).all() and (np.abs(moments.m2) <= LARGEST_M2).all()))
     return b, s
 
 
@@ -78,8 +79,8 @@ def orient_one(
 ) -> tuple[Oriented, float]:
     """The same for one person."""
     v1 += measurement_variance
-    ensure_trusted(math.isfinite(y + m1 + v1 + m2) and v1 >= 0.0 and 0.0 <= v2 <= LARGEST_S**2)
-    scale = float(np.exp(-m2))
+    ensure_trusted(math.isfinite(y + m1 + v1) and abs(m2) <= LARGEST_M2 and v1 >= 0.0 and 0.0 <= v2 <= LARGEST_S**2)
+    scale = math.exp(-m2)
     centre = (y - m1) * scale
     a, b = abs(centre), max(math.sqrt(v1) * scale, TINY)
     return Oriented(a, b, math.sqrt(v2), a / b), math.copysign(1.0, centre)
@@ -87,7 +88,9 @@ def orient_one(
 
 def ensure_trusted(condition: bool) -> None:
     if not condition:
-        raise NumbersNotTrusted(f"The moments must be finite, the variances in 0..{LARGEST_S**2:g} (f2) and >= 0 (f1).")
+        raise NumbersNotTrusted(
+            f"Diameters and moments must be finite, v1 from 0 on, v2 in 0..{LARGEST_S**2:g}, m2 within ±{LARGEST_M2:g}."
+        )
 
 
 def flat(values: Array, shape: Shape) -> Array:

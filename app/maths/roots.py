@@ -39,6 +39,8 @@ def increasing_root(function: Increasing, start: Array, low: Array, high: Array)
             root[rows[done]] = x[done]
             if done.all():
                 return root
+            if not done.any():
+                continue
             more = ~done
             rows, low, high, trusted = rows[more], low[more], high[more], trusted[more]
             x, value, length = x[more], value[more], length[more]

@@ -9,14 +9,14 @@ The search runs in ζ, where the normal deviate of the probability is nearly ζ 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from app.errors import NumbersNotTrusted
 from app.maths.moments import Array, Moments
 from app.maths.oriented import TINY, Values, flat, limits_allowed, oriented, spreads
+from app.maths.quadrature import Rows
 from app.maths.roots import increasing_root
-from app.maths.tails import FLAT, Tails, normal_deviate, tails
+from app.maths.tails import FLAT, normal_deviate, tails
 
 FARTHEST = 1e15  # a bracket's end, where b is 0
 NARROW = 1e-9  # of |t|: w is then exact to 1e-9 of the spread, and t has no digits to spare
@@ -29,51 +29,58 @@ def threshold_diameter(p: Values, t: Values, moments: Moments) -> Array:
     if not np.isfinite(zeta).all():
         raise ValueError("A quantile's probability lies between 0 and 1.")
     with limits_allowed():
-        reading = _Reading(flat(np.asarray(t, dtype=np.float64), shape), *spreads(moments, 0.0, shape))
+        reading = _Reading.of(flat(np.asarray(t, dtype=np.float64), shape), *spreads(moments, 0.0, shape))
         w = reading.quantile(zeta).reshape(shape)
     return np.asarray(moments.m1 + np.exp(moments.m2) * w)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """b Z1 + t e^{s Z2} of N people."""
+    """b Z1 + t e^{s Z2} of N people, and w(ζ) = linear·ζ + t e^{rate·ζ}. Every array is [N]."""
 
-    t: Array  # [N]
-    b: Array  # [N]
-    s: Array  # [N]
+    t: Array
+    b: Array
+    s: Array
+    linear: Array  # b cos φ
+    rate: Array  # ±s sin φ
+
+    @classmethod
+    def of(cls, t: Array, b: Array, s: Array) -> "_Reading":
+        spread = np.maximum(np.hypot(b, s * t), TINY)
+        return cls(t, b, s, b * (b / spread), s * (s * t / spread))
+
+    def __getitem__(self, rows: Rows) -> "_Reading":
+        return _Reading(self.t[rows], self.b[rows], self.s[rows], self.linear[rows], self.rate[rows])
 
     def quantile(self, zeta: Array) -> Array:
-        wide = np.flatnonzero(self.spread > NARROW * np.abs(self.t))
-        low, high = self.bracket(wide)
-
-        def excess(guess: Array, rows: NDArray[np.intp]) -> Array:
-            chosen = wide[rows]
-            return np.asarray(self.deviate(self.near(guess, chosen), chosen) - zeta[chosen])
-
+        wide = np.flatnonzero(np.hypot(self.b, self.s * self.t) > NARROW * np.abs(self.t))
         solved = zeta.copy()
-        solved[wide] = increasing_root(excess, zeta[wide], low, high)
-        if not np.all((solved[wide] > low) & (solved[wide] < high)):
+        solved[wide] = self[wide].solve(zeta[wide])
+        return self.near(solved)
+
+    def solve(self, zeta: Array) -> Array:
+        """The ζ whose w has the probability of the normal deviates given."""
+
+        def excess(guess: Array, rows: Rows) -> Array:
+            here = self[rows]
+            return here.deviate(here.near(guess)) - zeta[rows]
+
+        low, high = self.bracket()
+        solved = increasing_root(excess, zeta, low, high)
+        if not np.all((solved > low) & (solved < high)):
             raise NumbersNotTrusted("A threshold's diameter lies beyond all that the moments allow.")
-        return self.near(solved, np.arange(zeta.size))
+        return solved
 
-    @property
-    def spread(self) -> Array:
-        return np.maximum(np.hypot(self.b, self.s * self.t), TINY)
-
-    def near(self, zeta: Array, rows: NDArray[np.intp]) -> Array:
+    def near(self, zeta: Array) -> Array:
         """w(ζ), which rises with ζ whatever the sign of t."""
-        t, b, s, spread = self.t[rows], self.b[rows], self.s[rows], self.spread[rows]
-        return np.asarray(b * (b / spread) * zeta + t * np.exp(s * (s * t / spread) * zeta))
+        return np.asarray(self.linear * zeta + self.t * np.exp(self.rate * zeta))
 
-    def bracket(self, rows: NDArray[np.intp]) -> tuple[Array, Array]:
-        """On the side where the exponential vanishes only b ζ cos φ is left to reach FLAT deviations of Z1."""
-        outer = np.minimum(FLAT * self.spread[rows] / np.maximum(self.b[rows], TINY), FARTHEST)
-        return np.where(self.t[rows] > 0, -outer, -FLAT), np.where(self.t[rows] < 0, outer, FLAT)
+    def bracket(self) -> tuple[Array, Array]:
+        """On the side where the exponential vanishes only the linear term is left to reach FLAT deviations of Z1."""
+        outer = np.minimum(FLAT * np.maximum(self.b, TINY) / np.maximum(self.linear, TINY), FARTHEST)
+        return np.where(self.t > 0, -outer, -FLAT), np.where(self.t < 0, outer, FLAT)
 
-    def deviate(self, w: Array, rows: NDArray[np.intp]) -> Array:
-        """The normal deviate of P(b Z1 + t e^{s Z2} <= w): the score of a diameter w, oriented, against t."""
-        upright = w >= 0
-        tail = tails(np.where(upright, self.t[rows], -self.t[rows]), oriented(np.abs(w), self.b[rows], self.s[rows]))
-        return normal_deviate(
-            Tails(np.where(upright, tail.above, tail.below), np.where(upright, tail.below, tail.above))
-        )
+    def deviate(self, w: Array) -> Array:
+        """The normal deviate of P(b Z1 + t e^{s Z2} <= w), which is P(NS > t) at a score of w."""
+        sign = np.where(w >= 0, 1.0, -1.0)
+        return np.asarray(-sign * normal_deviate(tails(sign * self.t, oriented(np.abs(w), self.b, self.s))))
