@@ -41,7 +41,7 @@ train-env: $(TRAIN)/.ready ## install what training needs
 
 .PHONY: test
 test: $(DEV)/.ready ## install everything, run the tests
-	$(DEV)/bin/python -m pytest
+	$(DEV)/bin/python -m pytest -n auto --dist loadfile
 
 .PHONY: lint
 lint: $(DEV)/.ready ## ruff, mypy strict, import-linter

@@ -164,7 +164,7 @@ def render(reference: ReferenceReport, checked: SelfCheckReport, draws: DrawsRep
         "|---|---|---|---|",
         f"| end points of the HDI against mpmath, in widths | {cases} | {end:.1e} | {END_POINT_LIMIT:.0e} |",
         f"| exceedance against mpmath | {cases} | {exceedance:.1e} | {EXCEEDANCE_LIMIT:.0e} |",
-        f"| the same beside itself, above {RELATIVE_FLOOR:.0e} | {cases} | {reference.worst_relative:.1e} | |",
+        f"| its relative error, where it is above {RELATIVE_FLOOR:.0e} | {cases} | {reference.worst_relative:.1e} | |",
         f"| intervals that are not proven | {checked.cases} | {checked.failures} | 0 |",
         "",
         f"The worst end points are those of rho = {worst.rho:g}, s2 = {worst.s2:g}, mass = {worst.mass:g}.",
