@@ -6,6 +6,7 @@
     ├── UnknownSite             no model was ever published for this site
     ├── UnknownVersion          the site has no such version
     ├── ArtefactRefused         a stored model is not what its digest says (names the file)
+    ├── NameRefused             a site or version has a name that the store does not take
     ├── VersionExists           a published version is never overwritten
     ├── TableRefused            a table of people cannot be used (every problem, with rows and columns)
     ├── GateFailed              a trained model did not pass its gates (which, and by how much)
@@ -72,6 +73,10 @@ class ArtefactRefused(NormalcyError):
     def __init__(self, file: str, reason: str) -> None:
         super().__init__(f"{file}: {reason}")
         self.file, self.reason = file, reason
+
+
+class NameRefused(NormalcyError):
+    pass
 
 
 class VersionExists(NormalcyError):

@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 import app
-from app.cli import bench, cohort, evaluate, models, train
+from app.cli import bench, cohort, evaluate, models, serve, train
 from app.cli.output import errors, say
 from app.errors import NormalcyError
 
 cli = typer.Typer(name="normalcy", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+cli.command("serve")(serve.serve)
 cli.command("train")(train.train)
 cli.command("evaluate")(evaluate.evaluate)
 cli.add_typer(models.group, name="models")

@@ -9,7 +9,7 @@ import typer
 from app.cli.models import DEFAULT_STORE, ModelsOption
 from app.cli.output import JsonOption, errors, progress_bar, say, show
 from app.domain.convention import Convention, Edge, Modality, Phase
-from app.errors import NotInstalled, VersionExists
+from app.errors import NotInstalled
 
 KernelName = Literal["rational_quadratic", "rbf", "matern52"]
 
@@ -37,12 +37,11 @@ def train(
     json: JsonOption = False,
 ) -> None:
     """Check the table, fit, measure on held-out folds, pass the gates, publish."""
-    from app.store import versions
+    from app.store import check_new_version
     from app.training.recipe import Recipe
     from app.training.table import accepted_table
 
-    if version in versions(models).get(site, ()):
-        raise VersionExists(site, version)  # before minutes of work, not after
+    check_new_version(models, site, version)  # before minutes of work, not after
     people, warnings = accepted_table(table, diameter_column)
     for warning in warnings:
         errors.print(f"Warning: {warning}", markup=False)

@@ -12,7 +12,16 @@ What does not live here: which version is current (an activation on record, or t
 number in `app.domain` and teach `artefact` to read both.
 """
 
-from app.store.publish import publish
+from app.store.publish import check_new_version, publish
 from app.store.registry import StoredModel, Verification, highest_version, load, verify, versions
 
-__all__ = ["StoredModel", "Verification", "highest_version", "load", "publish", "verify", "versions"]
+__all__ = [
+    "StoredModel",
+    "Verification",
+    "check_new_version",
+    "highest_version",
+    "load",
+    "publish",
+    "verify",
+    "versions",
+]

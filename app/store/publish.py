@@ -8,9 +8,9 @@ from pathlib import Path
 
 from app.domain.card import ModelCard, ModelRef
 from app.domain.golden import GoldenCase
-from app.errors import ArtefactRefused, VersionExists
+from app.errors import NameRefused, VersionExists
 from app.maths.posterior import HeteroscedasticPosterior
-from app.store.artefact import CARD, Artefact, encode
+from app.store.artefact import Artefact, encode
 from app.store.digest import SUMS, sha256, sums_of
 from app.store.names import is_site, is_version
 
@@ -23,11 +23,9 @@ def publish(
     card_for_people: str,
 ) -> ModelRef:
     """Write `<root>/<site>/<version>/`. Killed at any moment it leaves at most a hidden folder, which nothing lists."""
-    _check_names(root, card)
+    check_new_version(root, card.site, card.version)
     folder = root / card.site
     target = folder / card.version
-    if os.path.lexists(target):
-        raise VersionExists(card.site, card.version)
     files = encode(Artefact(card, posterior, golden), card_for_people)
     files[SUMS] = sums_of(files)
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,15 +35,18 @@ def publish(
     return ModelRef(card.site, card.version, sha256(files[SUMS]))
 
 
-def _check_names(root: Path, card: ModelCard) -> None:
-    if not is_site(card.site):
-        raise ArtefactRefused(CARD, "a site is named by a letter and up to 31 letters, digits, _ or -.")
-    if not is_version(card.version):
-        raise ArtefactRefused(CARD, "a version is MAJOR.MINOR.PATCH, as 1.0.0, or with a pre-release, as 1.1.0-rc.1.")
+def check_new_version(root: Path, site: str, version: str) -> None:
+    """Could this version be published? To be asked before minutes of training, and again in `publish`."""
+    if not is_site(site):
+        raise NameRefused("A site is named by a letter and up to 31 letters, digits, _ or -.")
+    if not is_version(version):
+        raise NameRefused("A version is MAJOR.MINOR.PATCH, as 1.0.0, or with a pre-release, as 1.1.0-rc.1.")
     # Where the file system ignores case the two would share one folder.
     for entry in root.iterdir() if root.is_dir() else ():
-        if entry.name != card.site and entry.name.casefold() == card.site.casefold():
-            raise ArtefactRefused(CARD, f"the site {card.site} differs from {entry.name} only by case.")
+        if entry.name != site and entry.name.casefold() == site.casefold():
+            raise NameRefused(f"The site {site} differs from {entry.name} only by case.")
+    if os.path.lexists(root / site / version):
+        raise VersionExists(site, version)
 
 
 def _appear_whole(files: Mapping[str, bytes], target: Path, card: ModelCard) -> None:

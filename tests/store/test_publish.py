@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from app.domain.card import Gate, ModelCard
-from app.errors import ArtefactRefused, VersionExists
+from app.errors import ArtefactRefused, NameRefused, VersionExists
 from app.store import load, publish, verify, versions
 from tests.samples import a_card, a_golden_case, a_posterior, publish_a_model
 
@@ -52,20 +52,20 @@ def test_whatever_stands_in_the_place_of_a_version_stays(tmp_path: Path, kind: s
 
 @pytest.mark.parametrize("site", ["", "..", "a/b", ".hidden", "9to5"])
 def test_a_site_needs_a_plain_name(tmp_path: Path, site: str) -> None:
-    with pytest.raises(ArtefactRefused, match="a site is named by"):
+    with pytest.raises(NameRefused, match="A site is named by"):
         publish_a_model(tmp_path, site=site)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("version", ["1.0", "latest", "../1.0.0", "1.0.0+x"])
 def test_a_version_needs_a_semantic_number(tmp_path: Path, version: str) -> None:
-    with pytest.raises(ArtefactRefused, match=r"MAJOR\.MINOR\.PATCH"):
+    with pytest.raises(NameRefused, match=r"MAJOR\.MINOR\.PATCH"):
         publish_a_model(tmp_path, version=version)
 
 
 def test_a_site_must_differ_from_others_by_more_than_case(tmp_path: Path) -> None:
     publish_a_model(tmp_path, site="SoV")
-    with pytest.raises(ArtefactRefused, match="only by case"):
+    with pytest.raises(NameRefused, match="only by case"):
         publish_a_model(tmp_path, site="sov")
     assert versions(tmp_path) == {"SoV": ("1.0.0",)}
 
