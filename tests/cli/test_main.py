@@ -62,7 +62,7 @@ def test_a_bad_table_is_refused_before_any_training(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("option", "value"), [("--site", "a/b"), ("--version", "newest")])
-def test_a_name_that_cannot_be_published_is_refused_before_any_training(option: str, value: str, tmp_path: Path) -> None:
+def test_a_name_that_cannot_be_published_is_refused_at_once(option: str, value: str, tmp_path: Path) -> None:
     names = {"--site": "SoV", "--version": "1.0.0"} | {option: value}
     words = [word for pair in names.items() for word in pair]
     done = normalcy("train", "no_such_table.csv", *words, "--cohort", "ours", cwd=tmp_path)

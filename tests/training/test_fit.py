@@ -17,9 +17,18 @@ from tests.training.problems import people, short, true_mean, true_sd
 ROBUST = short(robust=True)
 
 
+Seen = dict[str, list[float]]  # fractions reported, by stage
+
+
 @cache
+def watched(recipe: Recipe, size: int) -> tuple[Fit, Seen]:
+    seen: Seen = {}
+    result = fit(*people(size), recipe, 1, lambda stage, fraction: seen.setdefault(stage, []).append(fraction))
+    return result, seen
+
+
 def fitted(recipe: Recipe, size: int = 60) -> Fit:
-    return fit(*people(size), recipe, seed=1)
+    return watched(recipe, size)[0]
 
 
 def largest_difference(ours: Moments, theirs: Moments, scale: float) -> float:
@@ -37,7 +46,9 @@ def around(X: Array) -> Array:
 @pytest.mark.parametrize(
     "recipe",
     [
-        *(short(kernel=kernel) for kernel in SHAPES),
+        short(),
+        short(kernel="rbf", constant_iterations=0),
+        short(kernel="matern52", constant_iterations=0),
         short(heteroscedastic=False),
         ROBUST,
         short(optimiser="paper", paper_steps=20),
@@ -70,10 +81,8 @@ def arrays(result: Fit) -> list[bytes]:
     return [array.tobytes() for _, array in sorted(result.posterior.arrays().items())]
 
 
-def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not() -> None:
-    again, other = (fit(*people(), short(), seed) for seed in (1, 2))
-    assert arrays(fitted(short())) == arrays(again)
-    assert arrays(fitted(short())) != arrays(other)
+def test_the_same_seed_gives_the_same_bits() -> None:
+    assert arrays(fitted(short())) == arrays(fit(*people(), short(), seed=1))
 
 
 def test_it_finds_the_mean_and_the_spread_that_made_the_data() -> None:
@@ -93,11 +102,13 @@ def test_one_constant_spread_has_no_uncertainty_and_the_size_of_the_residuals() 
 
 
 def test_the_robust_stage_keeps_anomalies_out_of_the_spread() -> None:
-    X, y = people(150)
-    y[::15] += 15.0
-    plain, robust = (fit(X, y, recipe, seed=0).posterior.predict(X) for recipe in (short(), ROBUST))
-    truth = np.log(true_sd(X))
-    assert np.abs(robust.m2 - truth).mean() < 0.7 * np.abs(plain.m2 - truth).mean()
+    X, y = people()
+    clean = fitted(short(heteroscedastic=False)).posterior.predict(X)
+    anomalies = np.where(np.arange(len(y)) % 12 == 0, 15.0, 0.0)
+    robust = fit(X, y + anomalies, short(heteroscedastic=False, robust=True), seed=1).posterior.predict(X)
+    naive = np.log((y + anomalies - clean.m1).std())
+    assert naive - clean.m2[0] > 1.0
+    assert abs(robust.m2[0] - clean.m2[0]) < 0.5 * (naive - clean.m2[0])
 
 
 def test_the_record_tells_how_the_model_was_made() -> None:
@@ -119,10 +130,8 @@ def test_elbo_and_objective_differ_by_the_priors_only() -> None:
 
 
 def test_progress_rises_to_one_in_every_stage() -> None:
-    seen: dict[str, list[float]] = {}
-    recipe = short(heteroscedastic=False, robust=True, kernel="rbf")
-    fit(*people(), recipe, 0, progress=lambda stage, fraction: seen.setdefault(stage, []).append(fraction))
-    assert list(seen) == ["constant spread", "Student-t noise"]
+    seen = watched(ROBUST, 60)[1]
+    assert list(seen) == ["constant spread", "varying spread", "Student-t noise"]
     for fractions in seen.values():
         assert fractions == sorted(fractions)
         assert fractions[-1] == 1.0

@@ -5,9 +5,10 @@ from app.training.inducing import starting_points
 
 def test_the_same_seed_gives_the_same_points_inside_the_data() -> None:
     X = np.random.default_rng(0).normal(size=(300, 3))
-    first, second = (starting_points(X, 20, np.random.default_rng(7)) for _ in range(2))
+    first, second, other = (starting_points(X, 20, np.random.default_rng(seed)) for seed in (7, 7, 8))
     assert first.shape == (20, 3)
     assert (first == second).all()
+    assert (first != other).any()
     assert (first.min(axis=0) >= X.min(axis=0)).all()
     assert (first.max(axis=0) <= X.max(axis=0)).all()
 

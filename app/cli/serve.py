@@ -1,0 +1,63 @@
+"""`normalcy serve`: open everything, say what is served and where, then listen until told to stop."""
+
+import asyncio
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from app.cli.output import say
+from app.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from app.services.running import RunningService
+
+
+def serve() -> None:
+    """Serve the API. Settings come from the environment (NORMALCY_…); without any it listens on 127.0.0.1:8000."""
+    # Before NumPy is loaded: a second thread gains nothing at these sizes, and one gives the same digits everywhere.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    from app.observability import configure_logging
+
+    settings = load_settings(os.environ)
+    configure_logging(settings.log_level, sys.stderr)
+    for talkative in ("alembic", "uvicorn.error"):
+        logging.getLogger(talkative).setLevel(logging.WARNING)
+    _run(settings)
+
+
+def _run(settings: Settings) -> None:
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    from app.web.app import create_app
+    from app.web.server import bind, make_server
+
+    app = create_app(settings)
+    # Entered here and not by uvicorn, so that a refusal to start comes out as the one sentence that it is.
+    async with app.router.lifespan_context(app):
+        listening = bind(settings)
+        _announce(app.service, listening.getsockname()[1])
+        await make_server(app, settings).serve([listening])
+
+
+def _announce(service: "RunningService", port: int) -> None:
+    settings, models = service.settings, service.shelf.current.values()
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    say(f"Normalcy {service.stamp.version} ({service.stamp.backend}, {service.stamp.device})")
+    say(f"Try it:       http://{host}:{port}/docs")
+    say(f"Data folder:  {settings.data_dir.resolve()}")
+    for model in models:
+        say(f"Model:        {model.ref.site} {model.ref.version}, cohort {model.card.cohort.name}, {model.ref.sha256}")
+    if not models:
+        say(f"No model is published in {settings.models_dir.resolve()}: scores are refused until one is.")
+    if any(model.is_simulated for model in models):
+        say("These models come from a simulated cohort: for evaluation, not for care.")
+    if not service.keyring.has_seen_keys:
+        say("No API key exists: only this machine may ask, without a credential. `normalcy keys create` makes one.")
+    sys.stdout.flush()  # into a file or a pipe it would wait for the end

@@ -1,0 +1,91 @@
+"""Make a version current: verified first, on record before it holds, followed by every process within two seconds."""
+
+from typing import Any
+
+from app.audit.records import Draft
+from app.audit.writer import AuditWriter
+from app.database.activations import Activation, history, record_activation
+from app.database.engine import Database
+from app.database.times import utc_now
+from app.domain.card import ModelRef
+from app.errors import ArtefactRefused, UnknownSite
+from app.services.answer import ANSWERED, Caller
+from app.services.prepare import choose_backend, prepare
+from app.services.refusals import ActivationRefused
+from app.services.running import RunningService
+from app.services.visit import recording, visiting
+from app.settings import Settings
+
+Json = dict[str, Any]
+
+COMMAND_LINE = "command-line"
+
+
+async def activate(service: RunningService, caller: Caller, site: str, version: str) -> Json:
+    """When this returns, this process answers with the version. On failure the one before keeps serving."""
+    try:
+        model = await service.shelf.fetch(site, version)
+    except ArtefactRefused as error:
+        raise ActivationRefused(str(error)) from error
+    draft = Draft(
+        kind="activation",
+        at=service.clock(),
+        principal=caller.principal,
+        route=caller.route,
+        status=ANSWERED,
+        request_id=caller.request_id,
+        model=model.ref,
+    )
+    made = await _put_on_record(service.database, service.writer, model.ref, draft)
+    await service.watcher.look()
+    return _told(made)
+
+
+async def activate_from_outside(settings: Settings, site: str, version: str, by: str = COMMAND_LINE) -> Json:
+    """The same without a running service: for the command line. Serving processes follow within two seconds."""
+    ref = prepare(settings.models_dir, choose_backend(settings), site, version).ref
+    async with visiting(settings) as database, recording(settings, database, "models activate") as writer:
+        return _told(await _put_on_record(database, writer, ref, Draft("activation", utc_now(), by, model=ref)))
+
+
+async def version_history(service: RunningService, site: str) -> Json:
+    published = await service.shelf.published()
+    if site not in published:
+        raise UnknownSite(site)
+    async with service.database.reading() as connection:
+        reigns = await history(connection, site)
+    current = service.shelf.current.get(site)
+    return {
+        "site": site,
+        "current": current.ref.version if current else None,
+        "history": [
+            {
+                "version": reign.activation.version,
+                "sha256": reign.activation.sha256,
+                "from": reign.activation.activated_at,
+                "until": reign.until,
+                "by": reign.activation.activated_by,
+            }
+            for reign in reigns
+        ],
+    }
+
+
+async def _put_on_record(database: Database, writer: AuditWriter, ref: ModelRef, draft: Draft) -> Activation:
+    """The audit first: should the second step fail, it holds an attempt; never the reverse.
+
+    Its budget starts now: reading the model may have taken longer than an answer may.
+    """
+    await writer.write([draft])
+    async with database.writing() as connection:
+        return await record_activation(connection, ref.site, ref.version, ref.sha256, draft.principal, draft.at)
+
+
+def _told(made: Activation) -> Json:
+    return {
+        "site": made.site,
+        "version": made.version,
+        "sha256": made.sha256,
+        "activated_at": made.activated_at,
+        "activated_by": made.activated_by,
+    }

@@ -1,0 +1,77 @@
+"""What the service knows: sites, versions, cards and limits."""
+
+import asyncio
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, get_args
+
+from app.domain.card import Cohort
+from app.domain.convention import Edge, Modality, Phase
+from app.domain.limits import LIMITS
+from app.domain.patient import Sex
+from app.errors import ArtefactRefused
+from app.formats.digits import rounded
+from app.formats.sentences import SITES
+from app.services.running import RunningService
+from app.services.shelf import Shelf
+from app.store import load
+
+Json = dict[str, Any]
+
+
+def sites(service: RunningService) -> Json:
+    shelf = service.shelf
+    return {
+        "sites": [
+            {
+                "site": site,
+                "name": SITES.get(site, site),
+                "current": model.ref.version,
+                "loaded": sorted(other.ref.version for other in shelf.loaded if other.ref.site == site),
+            }
+            for site, model in sorted(shelf.current.items())
+        ]
+    }
+
+
+def limits() -> Json:
+    choices = {"sex": tuple(Sex), "edge": get_args(Edge), "phase": get_args(Phase), "modality": get_args(Modality)}
+    return {"limits": [asdict(limit) for limit in LIMITS], "choices": choices}
+
+
+async def models(service: RunningService) -> Json:
+    """Every published version, those that are damaged too."""
+    published = await service.shelf.published()
+    names = [(site, version) for site, numbers in published.items() for version in numbers]
+    return {"models": [await asyncio.to_thread(_describe, service.shelf, *name) for name in names]}
+
+
+async def card(service: RunningService, site: str, version: str) -> Json:
+    model = await service.shelf.find(site, version)
+    told: Json = rounded(model.card)
+    return {**told, "sha256": model.ref.sha256}
+
+
+def _describe(shelf: Shelf, site: str, version: str) -> Json:
+    try:
+        sha256, created_at, cohort = _identity(shelf.models_dir, site, version)
+    except ArtefactRefused as refused:
+        told: Json = {"sha256": None, "created_at": None, "cohort": None, "cohort_size": None}
+        return {"site": site, "version": version, **told, "status": "refused", "refused": str(refused)}
+    told = {"sha256": sha256, "created_at": created_at, "cohort": cohort.name, "cohort_size": cohort.size}
+    return {"site": site, "version": version, **told, "status": _status(shelf, site, version), "refused": None}
+
+
+@lru_cache(maxsize=256)
+def _identity(models_dir: Path, site: str, version: str) -> tuple[str, str, Cohort]:
+    """Read once: a published version never changes."""
+    stored = load(models_dir, site, version)
+    return stored.ref.sha256, stored.card.created_at, stored.card.cohort
+
+
+def _status(shelf: Shelf, site: str, version: str) -> str:
+    current = shelf.current.get(site)
+    if current is not None and current.ref.version == version:
+        return "current"
+    return "loaded" if any((m.ref.site, m.ref.version) == (site, version) for m in shelf.loaded) else "published"

@@ -1,0 +1,54 @@
+"""May this process be sent requests? Models loaded, the audit writable, not about to stop."""
+
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from app.database.partitions import FEWEST_AHEAD
+from app.services.running import RunningService
+
+# The writer tries its connection every second; several tries must fail, so that one slow answer of the database
+# does not take every replica out of the balancer at once.
+SILENCE_SECONDS = 5.0
+
+
+class Readiness(NamedTuple):
+    is_ready: bool
+    told: dict[str, Any]
+
+
+def readiness(service: RunningService) -> Readiness:
+    silence = service.writer.seconds_since_answer()
+    checks = {
+        "accepting": not service.is_draining,
+        "models_loaded": bool(service.shelf.current),
+        "audit_writable": silence < SILENCE_SECONDS,
+    }
+    is_ready = all(checks.values())
+    told = {
+        "ready": is_ready,
+        "checks": checks,
+        "models": [asdict(model.ref) for model in service.shelf.current.values()],
+        "backend": service.stamp.backend,
+        "device": service.stamp.device,
+        "audit_queue_depth": service.writer.depth,
+        "warnings": _warnings(service),
+    }
+    return Readiness(is_ready, told)
+
+
+def _warnings(service: RunningService) -> list[dict[str, str]]:
+    """What serves, and should be looked at."""
+    told = [
+        {
+            "code": "activation_not_followed",
+            "message": f"{missed.activation.site} {missed.activation.version} is on record as current and "
+            f"cannot be used here: {missed.reason}",
+        }
+        for missed in service.watcher.not_followed.values()
+    ]
+    if service.watcher.months_ahead < FEWEST_AHEAD:
+        message = (
+            f"The audit has room for {service.watcher.months_ahead} months, this one included: normalcy db upgrade."
+        )
+        told.append({"code": "partitions_run_out", "message": message})
+    return told

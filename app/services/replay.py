@@ -1,0 +1,83 @@
+"""Replay: answer a recorded request again, by the recorded version and the same code, and compare.
+
+Numbers are compared by their relative difference; of the words only those that decide something (verdict, position,
+codes), because a later version of the service may put the rest differently.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from app.audit.lookup import LARGEST_PAGE, find_records
+from app.database.records import Filter
+from app.formats.answer import BODY, body
+from app.services.answer import Caller
+from app.services.look_up import record_reading
+from app.services.recorded import asked_again
+from app.services.refusals import UnknownRecord
+from app.services.running import RunningService
+
+Json = dict[str, Any]
+
+IDENTICAL = 1e-8
+TINY = 1e-12  # below it a number is zero: probabilities far out in a tail are not compared digit by digit
+WORDING = frozenset({"message"})
+
+
+class Difference(NamedTuple):
+    field: str  # dotted path into the recorded output
+    relative: float  # 1 where words or shapes differ
+
+
+async def replay(service: RunningService, caller: Caller, request_id: str, item: int | None = None) -> Json:
+    """Of every score under this request id, or of one item."""
+    async with service.database.reading() as connection:
+        page = await find_records(connection, Filter(request_id=request_id), limit=LARGEST_PAGE)
+    scores = [r for r in page.records if r.get("kind") == "score" and item in (None, r["item"])]
+    if not scores:
+        raise UnknownRecord
+    await record_reading(service, caller, {"request_id": request_id, "item": item}, len(scores))
+    found = [difference for record in scores for difference in await _replay_one(service, record)]
+    return summary(found, len(scores))
+
+
+def summary(differences: list[Difference], replayed: int) -> Json:
+    largest = max((difference.relative for difference in differences), default=0.0)
+    beyond = [difference for difference in differences if difference.relative > IDENTICAL]
+    return {
+        "identical": not beyond,
+        "max_relative_difference": largest,
+        "fields": sorted({difference.field for difference in beyond}),
+        "replayed": replayed,
+    }
+
+
+async def _replay_one(service: RunningService, record: Json) -> list[Difference]:
+    recorded = record["model"]
+    request = asked_again(recorded["site"], record["input"])
+    model = await service.shelf.fetch(recorded["site"], recorded["version"], recorded["sha256"])
+    scored = await service.desk.submit(model.ready, request.question)
+    told = {name: record["output"][name] for name in BODY}
+    place = "" if record["item"] is None else f"results[{record['item']}]"
+    return list(differences(told, body(scored.answer), place))
+
+
+def differences(recorded: Any, now: Any, path: str = "") -> Iterator[Difference]:
+    """Every number with its relative difference, and every word or shape that is not the same."""
+    if isinstance(recorded, dict) and isinstance(now, dict) and recorded.keys() == now.keys():
+        for name in recorded.keys() - WORDING:
+            yield from differences(recorded[name], now[name], f"{path}.{name}" if path else name)
+    elif isinstance(recorded, list | tuple) and isinstance(now, list | tuple) and len(recorded) == len(now):
+        for place, (one, other) in enumerate(zip(recorded, now, strict=True)):
+            yield from differences(one, other, f"{path}[{place}]")
+    elif _is_number(recorded) and _is_number(now):
+        yield Difference(path, _relative(recorded, now))
+    elif recorded != now:
+        yield Difference(path, 1.0)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _relative(recorded: float, now: float) -> float:
+    return abs(recorded - now) / max(abs(recorded), abs(now), TINY)

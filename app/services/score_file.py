@@ -1,0 +1,177 @@
+"""Score a file of readings: block by block, one bad row never spoiling the rest, one record for the whole run.
+
+"Current" is resolved once, at the start. The file with the scores appears under its name only after the record of the
+run is durable; it holds nothing that changes from run to run, so the same readings and versions give the same digest.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from app.audit.records import Draft
+from app.domain.card import ModelRef
+from app.errors import ArtefactRefused, Fault, NormalcyError, TableRefused, UnknownSite, UnknownVersion
+from app.formats import tables
+from app.formats.answer import body
+from app.formats.reading_row import Item, Row, check_columns, read_item
+from app.formats.score_row import COLUMNS, answered, refused
+from app.formats.tables import Sheet, Table
+from app.services.answer import ANSWERED, Caller
+from app.services.prepare import ServedModel
+from app.services.refusals import NoModelLoaded
+from app.services.running import RunningService
+from app.services.score import score_with_tails
+from app.services.whole_file import whole_file
+
+Json = dict[str, Any]
+Report = Callable[[str, float], None]
+
+BLOCK_ROWS = 1024  # scored in one vectorised call per model
+READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileRun:
+    request_id: str
+    rows: int
+    succeeded: int
+    failed: int
+    models: tuple[ModelRef, ...]
+    input_sha256: str
+    output_sha256: str
+
+
+async def score_file(
+    service: RunningService, caller: Caller, source: Path, out: Path, site: str | None, report: Report
+) -> FileRun:
+    """`site` is for rows that name none. Raises TableRefused for what is no table of readings."""
+    tables.refuse_other_kinds(source, out)
+    scorer = _Scorer(service)
+    try:
+        with source.open("rb") as given, whole_file(out) as made:
+            before, size = _digest(given), source.stat().st_size
+            with closing(tables.sheet(out, made, COLUMNS)) as sheet:
+                await scorer.run(tables.table(source, given, size), sheet, site, report)
+            run = FileRun(caller.request_id, *scorer.counts(), scorer.models(), before, _digest(made))
+            await service.writer.write([_draft(service, caller, run)])
+    except OSError as error:
+        raise TableRefused([f"{source.name} cannot be read: {error.strerror}."]) from error
+    return run
+
+
+@dataclass(slots=True)
+class _Scorer:
+    service: RunningService
+    succeeded: int = 0
+    failed: int = 0
+    found: dict[tuple[str, str], ServedModel | Fault] = field(default_factory=dict)  # by site and version
+    used: set[ModelRef] = field(default_factory=set)
+
+    def counts(self) -> tuple[int, int, int]:
+        return self.succeeded + self.failed, self.succeeded, self.failed
+
+    def models(self) -> tuple[ModelRef, ...]:
+        return tuple(sorted(self.used, key=lambda ref: (ref.site, ref.version)))
+
+    async def run(self, table: Table, sheet: Sheet, site: str | None, report: Report) -> None:
+        check_columns(table.columns, site)
+        seen = 0
+        for block in _blocks(table):
+            items = [read_item(seen + k, row, site) for k, row in enumerate(block)]
+            sheet.write(await self._rows(items))
+            seen += len(items)
+            report(f"{seen} rows", table.share())
+            await asyncio.sleep(0)  # the audit's writer looks after its connection meanwhile
+
+    async def _rows(self, items: Sequence[Item]) -> list[Json]:
+        """One per item, in order. Those that one model answers are computed together."""
+        rows: dict[int, Json] = {}
+        together: dict[ModelRef, tuple[ServedModel, list[Item]]] = {}
+        for item in items:
+            found = await self._model(item)
+            if isinstance(found, ServedModel):
+                together.setdefault(found.ref, (found, []))[1].append(item)
+            else:
+                rows[item.index] = self._refused(item, found)
+        for model, alike in together.values():
+            rows.update(self._answered(model, alike))
+        return [rows[item.index] for item in items]
+
+    async def _model(self, item: Item) -> ServedModel | tuple[Fault, ...]:
+        if item.request is None:
+            return item.faults
+        name = (item.site, item.request.model_version)
+        if name not in self.found:
+            self.found[name] = await self._look_up(*name)
+        found = self.found[name]
+        return (found,) if isinstance(found, Fault) else found
+
+    async def _look_up(self, site: str, version: str) -> ServedModel | Fault:
+        try:
+            return await self.service.shelf.find(site, version)
+        except (UnknownSite, NoModelLoaded):
+            return Fault("unknown_site", "site", "site has no published model.")
+        except UnknownVersion:
+            return Fault("unknown_version", "model_version", "model_version is not published for the site.")
+        except ArtefactRefused as error:
+            return Fault("version_refused", "model_version", f"model_version cannot be used: {error}")
+
+    def _answered(self, model: ServedModel, alike: Sequence[Item]) -> dict[int, Json]:
+        questions = [item.request.question for item in alike if item.request]
+        try:
+            told = [body(scored.answer) for scored in score_with_tails(model.ready, questions)]
+        except NormalcyError as error:
+            if len(alike) > 1:  # one reading has no trustworthy answer; the others do
+                return {item.index: row for item in alike for row in self._answered(model, [item]).values()}
+            return {alike[0].index: self._refused(alike[0], (Fault("numbers_not_trusted", "", str(error)),))}
+        self.succeeded += len(alike)
+        self.used.add(model.ref)
+        cohort = model.card.cohort.name
+        return {
+            item.index: answered(item, model.ref, cohort, each) for item, each in zip(alike, told, strict=True)
+        }  # fmt: skip
+
+    def _refused(self, item: Item, faults: Sequence[Fault]) -> Json:
+        self.failed += 1
+        return refused(item, faults)
+
+
+def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    each = iter(rows)
+    while block := list(islice(each, BLOCK_ROWS)):
+        yield block
+
+
+def _digest(file: BinaryIO) -> str:
+    """Of all of it; the next read begins at the start."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while part := file.read(READ_BYTES):
+        digest.update(part)
+    file.seek(0)
+    return digest.hexdigest()
+
+
+def _draft(service: RunningService, caller: Caller, run: FileRun) -> Draft:
+    """The run, not its rows: what went in and what came out, each by its digest. Names of files may name people."""
+    told = asdict(run)
+    return Draft(
+        kind="score",
+        at=service.clock(),
+        principal=caller.principal,
+        route=caller.route,
+        status=ANSWERED,
+        request_id=caller.request_id,
+        model=run.models[0] if len(run.models) == 1 else None,
+        input={"file_sha256": run.input_sha256, "rows": run.rows},
+        output={
+            "file_sha256": run.output_sha256,
+            **{name: told[name] for name in ("succeeded", "failed", "models")},
+            "service": service.provenance,
+        },
+    )

@@ -1,0 +1,109 @@
+"""A command's visit to the database, beside whatever serves from it: checked first, on record where it reads or scores.
+
+What a visit records stands in a short chain of its own, sealed when it ends. On an embedded database a visit neither
+needs nor disturbs the lock of the serving process.
+"""
+
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from sqlalchemy.exc import ProgrammingError
+
+import app
+from app.audit.subject import subject_hasher
+from app.audit.writer import AuditWriter
+from app.database.engine import Database, open_database
+from app.database.migrate import pending_migrations, upgrade
+from app.database.readiness import check_database
+from app.database.sqlite import FILE_NAME
+from app.errors import DatabaseNotReady, PendingMigrations
+from app.formats.answer import service_provenance
+from app.inference.desk import Desk
+from app.observability import make_metrics
+from app.services.build import service_stamp
+from app.services.credentials import Keyring
+from app.services.prepare import choose_backend
+from app.services.running import RunningService
+from app.services.score import score_with_tails
+from app.services.shelf import Shelf
+from app.services.watch import Watcher
+from app.settings import Settings
+
+
+@asynccontextmanager
+async def inspecting(settings: Settings) -> AsyncIterator[Database]:
+    """To look, even where the guards of the tables are gone. Creates nothing: an empty audit would look intact."""
+    file = settings.data_dir / FILE_NAME
+    if not settings.database_url and not file.exists():
+        raise DatabaseNotReady(f"There is no database at {file.resolve()}: is NORMALCY_DATA_DIR the right folder?")
+    async with _opened(settings) as database:
+        missing = await pending_migrations(database)
+        if missing:
+            raise PendingMigrations(missing)
+        yield database
+
+
+@asynccontextmanager
+async def visiting(settings: Settings) -> AsyncIterator[Database]:
+    """To work. An embedded database is made and migrated by whoever comes first, as `serve` does."""
+    async with _opened(settings) as database:
+        if database.dialect == "sqlite" and await pending_migrations(database):
+            await upgrade(database)
+        await check_database(database)
+        yield database
+
+
+@asynccontextmanager
+async def recording(settings: Settings, database: Database, command: str) -> AsyncIterator[AuditWriter]:
+    """Raises AuditUnavailable where nothing can be recorded, before anything is shown."""
+    facts = {
+        "command": command,
+        "host": socket.gethostname(),
+        "process": os.getpid(),
+        "version": app.__version__,
+        "settings_sha256": settings.fingerprint(),
+    }
+    budget = settings.audit_budget_seconds
+    writer = AuditWriter(database.appender(), facts, make_metrics(), budget_seconds=budget)
+    await writer.start()
+    try:
+        yield writer
+    finally:
+        await writer.stop()
+
+
+@asynccontextmanager
+async def visiting_service(settings: Settings, command: str) -> AsyncIterator[RunningService]:
+    """All that answers need, without a door. No model is on the shelf until one is asked for (or `watcher.begin()`)."""
+    backend = choose_backend(settings)
+    async with visiting(settings) as database, recording(settings, database, command) as writer:
+        shelf, keyring = Shelf(settings.models_dir, backend), Keyring()
+        stamp = service_stamp(settings, backend)
+        yield RunningService(
+            settings=settings,
+            database=database,
+            shelf=shelf,
+            desk=Desk(score_with_tails),
+            keyring=keyring,
+            watcher=Watcher(database, shelf, keyring),
+            writer=writer,
+            hasher=subject_hasher(settings),
+            stamp=stamp,
+            provenance=service_provenance(stamp),
+            metrics=make_metrics(),
+        )
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[Database]:
+    database = open_database(settings, statement_seconds=None)
+    try:
+        yield database
+    except ProgrammingError as error:  # the tables are there, or the checks would have said so
+        raise DatabaseNotReady(
+            "The login of NORMALCY_DATABASE_URL lacks the rights that this command needs."
+        ) from error
+    finally:
+        await database.close()

@@ -1,0 +1,76 @@
+"""Score readings: one, or all of a study."""
+
+from typing import Annotated
+
+from fastapi import Body, Path
+from starlette.responses import Response
+
+from app.formats import problem as kinds
+from app.formats import score_request, study_request
+from app.services.answer import answer_reading, answer_study
+from app.web.call import Call
+from app.web.door import Door
+from app.web.openapi import LOCKED, READS_JSON, RECORDED, responses
+from app.web.schemas.answers import ScoreAnswer, StudyAnswer
+from app.web.schemas.requests import SCORE_EXAMPLES, STUDY_EXAMPLES, ScoreRequest, StudyRequest
+
+SitePath = Annotated[
+    str,
+    Path(
+        description="`SoV` (sinus of Valsalva), `AA` (ascending aorta), or a site of your own models.",
+        openapi_examples={"SoV": {"value": "SoV"}, "AA": {"value": "AA"}},
+    ),
+]
+
+
+async def score_one(call: Call) -> Response:
+    """Where this diameter stands among those of the reference people of the same age, sex, height and weight: the
+    expected score, its interval, the probability of exceeding each threshold, and how far to trust it.
+
+    The answer is on record before it leaves."""
+    request = score_request.parse(call.parameter("site"), await call.document())
+    return call.answer(await answer_reading(call.service, call.caller(), request))
+
+
+async def score_study(call: Call) -> Response:
+    """Several sites of one patient at once, each scored as it would be alone. One fault refuses the whole study."""
+    request = study_request.parse(await call.document())
+    return call.answer(await answer_study(call.service, call.caller(), request))
+
+
+def _one(site: SitePath, body: Annotated[ScoreRequest, Body(openapi_examples=SCORE_EXAMPLES)]) -> None: ...
+
+
+def _study(body: Annotated[StudyRequest, Body(openapi_examples=STUDY_EXAMPLES)]) -> None: ...
+
+
+SCORING = (*LOCKED, *READS_JSON, *RECORDED, kinds.NO_MODEL)
+
+DOORS = (
+    Door(
+        "POST",
+        "/v1/sites/{site}/score",
+        score_one,
+        lock="score",
+        documented=_one,
+        openapi={
+            "include_in_schema": True,
+            "tags": ["Scores"],
+            "summary": "Score one measurement",
+            "responses": responses(ScoreAnswer, *SCORING, kinds.UNKNOWN_SITE, kinds.UNKNOWN_VERSION),
+        },
+    ),
+    Door(
+        "POST",
+        "/v1/studies/score",
+        score_study,
+        lock="score",
+        documented=_study,
+        openapi={
+            "include_in_schema": True,
+            "tags": ["Scores"],
+            "summary": "Score one study",
+            "responses": responses(StudyAnswer, *SCORING),
+        },
+    ),
+)

@@ -1,0 +1,26 @@
+"""How a quantity is described: its meaning, unit and range, from the one table of limits."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.domain.limits import Limit
+
+REQUEST_ID = r"^[A-Za-z0-9._-]{1,64}$"
+PLAIN_TEXT = r"^[^\u0000-\u001f\u007f-\u009f]*$"  # no control characters
+SHA256 = r"^[0-9a-f]{64}$"
+
+
+class Described(BaseModel):
+    """No fields but these."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def quantity(meaning: str, limit: Limit, **more: Any) -> Any:
+    """A number within its limits."""
+    return Field(description=f"{meaning}, {limit.unit}.", ge=limit.low, le=limit.high, **more)
+
+
+class Traced(Described):
+    request_id: str = Field(description="As in `X-Request-ID`.", pattern=REQUEST_ID, examples=["echo-lab-7.2026-11-15"])

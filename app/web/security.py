@@ -1,0 +1,53 @@
+"""Who may pass which door: deny by default.
+
+While no key exists the service listens on this machine only, and the Host header must say so: a web page elsewhere
+could otherwise let its own name point here and read the answers (DNS rebinding).
+"""
+
+from typing import Literal
+
+from app.formats import problem as kinds
+from app.services.credentials import LOOPBACK, NOBODY, Principal, is_loopback
+from app.web.call import Call
+from app.web.problems import Refused
+
+# `open` needs no credential; `metrics` is open or needs `model:read`, by its setting.
+Lock = Literal["open", "metrics", "score", "model:read", "audit:read", "admin"]
+
+LOCAL_NAMES = (b"localhost", b"127.0.0.1", b"[::1]")
+NOT_LOCAL = "While no API key exists, the Host header must name this machine and port."
+
+
+def admit(call: Call, lock: Lock) -> Principal:
+    """Who it is, if they may pass; raises Refused otherwise."""
+    needed = _needed(call, lock)
+    keyring = call.service.keyring
+    if not keyring.has_seen_keys:
+        _refuse_strange_host(call)
+        principal = LOOPBACK if is_loopback(call.service.settings.host) else NOBODY
+    elif needed is None:
+        return NOBODY
+    else:
+        principal = keyring.principal(_bearer(call), call.service.clock()) or NOBODY
+    if needed is None or needed in principal.scopes:
+        return principal
+    call.principal = principal  # the refusal is recorded under this name
+    raise Refused(kinds.SCOPE_MISSING if principal is not NOBODY else kinds.NO_CREDENTIAL)
+
+
+def _needed(call: Call, lock: Lock) -> str | None:
+    if lock == "metrics":
+        return None if call.service.settings.metrics == "open" else "model:read"
+    return None if lock == "open" else lock
+
+
+def _bearer(call: Call) -> str:
+    scheme, _, token = call.fields.get(b"authorization", b"").partition(b" ")
+    return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
+
+
+def _refuse_strange_host(call: Call) -> None:
+    name, _, port = call.fields.get(b"host", b"").rpartition(b":")
+    server = call.scope.get("server")
+    if name.lower() not in LOCAL_NAMES or server is None or port != str(server[1]).encode():
+        raise Refused(kinds.BAD_REQUEST, detail=NOT_LOCAL)

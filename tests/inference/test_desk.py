@@ -1,0 +1,118 @@
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from app.domain.patient import Patient, Sex
+from app.domain.question import Question
+from app.inference.desk import Desk, DeskFull
+from app.inference.executor import ReadyModel
+from tests.samples import a_ready_model
+
+FIRST, SECOND = a_ready_model(0), a_ready_model(1)
+
+
+def asked(diameter: float) -> Question:
+    return Question(Patient(45.0, Sex.MALE, 175.0, 75.0), diameter)
+
+
+class Scorer:
+    """Answers with the diameter, and remembers what it was given together."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[ReadyModel, list[float]]] = []
+
+    def __call__(self, model: ReadyModel, questions: Sequence[Question]) -> list[float]:
+        diameters = [question.diameter_mm for question in questions]
+        self.calls.append((model, diameters))
+        if 0.0 in diameters:
+            raise ArithmeticError
+        return diameters
+
+
+def run(*diameters: float, scorer: Scorer, together: int = 64, models: Sequence[ReadyModel] = (FIRST,)) -> list[object]:
+    async def main() -> list[object]:
+        desk: Desk[float] = Desk(scorer, together)
+        waiting = [desk.submit(models[k % len(models)], asked(d)) for k, d in enumerate(diameters)]
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    return asyncio.run(main())
+
+
+def test_readings_of_one_turn_are_scored_in_one_call() -> None:
+    scorer = Scorer()
+    assert run(30.0, 31.0, 32.0, scorer=scorer) == [30.0, 31.0, 32.0]
+    assert [diameters for _, diameters in scorer.calls] == [[30.0, 31.0, 32.0]]
+
+
+def test_no_call_is_larger_than_a_turn_may_be() -> None:
+    scorer = Scorer()
+    assert run(*map(float, range(1, 8)), scorer=scorer, together=3) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+    assert [len(diameters) for _, diameters in scorer.calls] == [3, 3, 1]
+
+
+def test_models_are_never_mixed() -> None:
+    scorer = Scorer()
+    assert run(1.0, 2.0, 3.0, 4.0, scorer=scorer, models=(FIRST, SECOND)) == [1.0, 2.0, 3.0, 4.0]
+    assert [(model is FIRST, diameters) for model, diameters in scorer.calls] == [
+        (True, [1.0, 3.0]),
+        (False, [2.0, 4.0]),
+    ]
+
+
+def test_one_bad_reading_fails_alone() -> None:
+    answers = run(30.0, 0.0, 32.0, scorer=Scorer())
+    assert answers[::2] == [30.0, 32.0]
+    assert isinstance(answers[1], ArithmeticError)
+
+
+def test_a_lone_reading_waits_for_nobody() -> None:
+    """It is scored within a fixed number of turns of the loop, with no timer and nobody else in sight."""
+
+    async def main() -> int:
+        desk: Desk[float] = Desk(Scorer())
+        answer, turns = desk.submit(FIRST, asked(30.0)), 0
+        while not answer.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return turns
+
+    assert asyncio.run(main()) <= 3
+
+
+def test_those_that_come_a_turn_later_join_while_the_line_grows() -> None:
+    scorer = Scorer()
+
+    async def main() -> list[float]:
+        desk: Desk[float] = Desk(scorer)
+        first = desk.submit(FIRST, asked(30.0))
+        asyncio.get_running_loop().call_soon(lambda: None)
+        await asyncio.sleep(0)
+        second = desk.submit(FIRST, asked(31.0))
+        return [await first, await second]
+
+    assert asyncio.run(main()) == [30.0, 31.0]
+    assert len(scorer.calls) == 1
+
+
+def test_a_full_desk_refuses_and_recovers() -> None:
+    async def main() -> float:
+        desk: Desk[float] = Desk(Scorer(), capacity=2)
+        waiting = [desk.submit(FIRST, asked(30.0)), desk.submit(FIRST, asked(31.0))]
+        with pytest.raises(DeskFull):
+            desk.submit(FIRST, asked(32.0))
+        await asyncio.gather(*waiting)
+        assert desk.depth == 0
+        return await desk.submit(FIRST, asked(33.0))
+
+    assert asyncio.run(main()) == 33.0
+
+
+def test_a_request_that_was_given_up_hinders_nobody() -> None:
+    async def main() -> float:
+        desk: Desk[float] = Desk(Scorer())
+        given_up, other = desk.submit(FIRST, asked(30.0)), desk.submit(FIRST, asked(31.0))
+        given_up.cancel()
+        return await other
+
+    assert asyncio.run(main()) == 31.0

@@ -1,0 +1,34 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.audit.subject import SubjectHasher
+from app.formats.score_request import parse
+from app.services.recorded import asked_again, recorded
+
+HASHER = SubjectHasher(b"k" * 32)
+LEAST: dict[str, Any] = {"age_years": 55.25, "sex": "male", "height_cm": 176.1, "weight_kg": 84, "diameter_mm": 41.3}
+MOST = {
+    **LEAST,
+    "thresholds": [2, -0.1],
+    "hdi_probability": 0.9,
+    "measurement_sd_mm": 1.5,
+    "convention": {"edge": "inner"},
+    "model_version": "1.2.3",
+    "include_unreliable": True,
+}
+
+
+@pytest.mark.parametrize("body", [LEAST, MOST])
+def test_a_recorded_request_is_asked_again_to_the_last_digit(body: dict[str, Any]) -> None:
+    request = parse("SoV", body)
+    stored = msgspec.json.decode(msgspec.json.encode(recorded(request, HASHER)))
+    assert asked_again("SoV", stored) == request
+
+
+def test_the_patient_reference_is_there_as_a_keyed_hash_only() -> None:
+    stored = recorded(parse("SoV", {**LEAST, "subject": "patient-4711"}), HASHER)
+    assert "4711" not in str(stored)
+    assert stored["subject"] == HASHER.hash("patient-4711")
+    assert stored["subject"] != SubjectHasher(b"l" * 32).hash("patient-4711")

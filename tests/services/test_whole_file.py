@@ -1,0 +1,51 @@
+import stat
+from pathlib import Path
+
+import pytest
+
+from app.errors import FileExists, NormalcyError
+from app.services.whole_file import whole_file
+
+
+def test_a_file_appears_whole_and_private(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    with whole_file(path) as file:
+        file.write(b"half ")
+        assert path.read_bytes() == b""
+        file.write(b"and half")
+    assert path.read_bytes() == b"half and half"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def write_half() -> None:
+        with whole_file(tmp_path / "out.csv") as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_there_stays(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    path.write_text("mine")
+    with pytest.raises(FileExists), whole_file(path):
+        pytest.fail("the block must not run")
+    assert path.read_text() == "mine"
+
+
+def test_of_two_writers_one_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    with whole_file(path) as first:
+        with pytest.raises(FileExists), whole_file(path):
+            pytest.fail("the block must not run")
+        first.write(b"first")
+    assert path.read_bytes() == b"first"
+
+
+def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(NormalcyError, match="cannot be written: No such file"), whole_file(tmp_path / "no" / "x.csv"):
+        pytest.fail("the block must not run")

@@ -1,0 +1,31 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.settings import Settings, load_settings
+from tests.web.serving import Running, publish_small, serving
+
+
+@pytest.fixture(scope="session")
+def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two sites; SoV has a version to go back to."""
+    root = tmp_path_factory.mktemp("models")
+    for site, version, seed in (("SoV", "1.0.0", 0), ("SoV", "1.1.0", 5), ("AA", "1.0.0", 4)):
+        publish_small(root, site, version, seed)
+    return root
+
+
+@pytest.fixture
+def running(settings: Settings, models_dir: Path) -> Iterator[Running]:
+    """On both databases, one after the other."""
+    with serving(settings, models_dir) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Running]:
+    """One service on SQLite for the tests of a file that leave nothing behind."""
+    settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path_factory.mktemp("data"))})
+    with serving(settings, models_dir) as service:
+        yield service

@@ -1,0 +1,168 @@
+import asyncio
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.database.activations import record_activation
+from app.database.engine import Database
+from app.database.times import utc_now
+from app.errors import ArtefactRefused
+from app.services.activate import activate_from_outside
+from app.settings import Settings
+from app.web.schemas.lookups import Activated, History, Models, Ready
+from tests.web.serving import READING, SCORE, Running, bearer, create_key, on_database, serving
+
+
+@pytest.fixture
+def own_models(models_dir: Path, tmp_path: Path) -> Path:
+    """A copy that a test may damage."""
+    return Path(shutil.copytree(models_dir, tmp_path / "models"))
+
+
+@pytest.fixture
+def governed(settings: Settings, own_models: Path) -> Iterator[Running]:
+    key = create_key(settings, ["score", "model:read", "admin"])
+    with serving(settings, own_models) as running:
+        running.client.headers.update(bearer(key))
+        yield running
+
+
+def activate(running: Running, version: str, site: str = "SoV") -> httpx.Response:
+    return running.client.post(f"/v1/models/{site}/activate", json={"version": version})
+
+
+def version_of(answer: httpx.Response) -> str:
+    version: str = answer.json()["provenance"]["model"]["version"]
+    return version
+
+
+def damage(models: Path, version: str) -> None:
+    posterior = models / "SoV" / version / "posterior.npz"
+    posterior.chmod(0o644)
+    content = bytearray(posterior.read_bytes())
+    content[len(content) // 2] ^= 1
+    posterior.write_bytes(content)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not come to pass")
+
+
+def test_a_version_that_was_activated_answers_and_is_on_record(governed: Running) -> None:
+    assert version_of(governed.score()) == "1.1.0"
+    answer = activate(governed, "1.0.0")
+    assert answer.status_code == 200
+    Activated.model_validate(answer.json(), strict=True)
+    assert version_of(governed.score()) == "1.0.0"
+    assert activate(governed, "1.1.0").status_code == 200
+    history = History.model_validate(governed.client.get("/v1/models/SoV/history").json(), strict=True)
+    assert [reign.version for reign in history.history] == ["1.0.0", "1.1.0"]
+    assert history.history[0].until == history.history[1].from_
+    assert (history.current, history.history[1].until) == ("1.1.0", None)
+    assert [record.model["version"] for record in governed.records("activation")] == ["1.0.0", "1.1.0"]
+    assert governed.score(path="/v1/sites/AA/score").status_code == 200
+
+
+def test_a_version_that_is_not_there_or_is_damaged_leaves_the_old_one_serving(
+    governed: Running, own_models: Path
+) -> None:
+    damage(own_models, "1.0.0")
+    assert activate(governed, "9.9.9").status_code == 404
+    assert activate(governed, "1.0.0", site="none").status_code == 404
+    refused = activate(governed, "1.0.0")
+    assert refused.status_code == 422
+    assert "keeps serving" in refused.json()["detail"]
+    assert version_of(governed.score()) == "1.1.0"
+    assert governed.records("activation") == []
+    models = Models.model_validate(governed.client.get("/v1/models").json(), strict=True)
+    assert {(m.site, m.version): m.status for m in models.models} == {
+        ("AA", "1.0.0"): "current",
+        ("SoV", "1.0.0"): "refused",
+        ("SoV", "1.1.0"): "current",
+    }
+
+
+def test_an_activation_elsewhere_is_followed(governed: Running) -> None:
+    asyncio.run(activate_from_outside(governed.settings, "SoV", "1.0.0", by="somebody"))
+    until(lambda: version_of(governed.score()) == "1.0.0")
+    [record] = governed.records("activation")
+    assert (record.principal, record.model["version"]) == ("somebody", "1.0.0")
+
+
+def test_an_activation_elsewhere_that_cannot_be_followed_is_told(governed: Running, own_models: Path) -> None:
+    sha256 = governed.client.get("/v1/models/SoV/1.0.0").json()["sha256"]
+    whole = shutil.copytree(own_models / "SoV" / "1.0.0", own_models.parent / "whole")
+    governed.service.shelf._others.clear()  # as in a process that never read it
+    damage(own_models, "1.0.0")
+
+    async def put(database: Database) -> None:
+        async with database.writing() as connection:
+            await record_activation(connection, "SoV", "1.0.0", sha256, "somebody", utc_now())
+
+    on_database(governed.settings, put)
+    until(lambda: bool(governed.client.get("/health/ready").json()["warnings"]))
+    ready = governed.client.get("/health/ready")
+    assert ready.status_code == 200
+    assert "posterior.npz" in Ready.model_validate(ready.json(), strict=True).warnings[0].message
+    assert version_of(governed.score()) == "1.1.0"
+    shutil.rmtree(own_models / "SoV" / "1.0.0")
+    shutil.copytree(whole, own_models / "SoV" / "1.0.0")
+    until(lambda: version_of(governed.score()) == "1.0.0")
+    assert governed.client.get("/health/ready").json()["warnings"] == []
+
+
+def test_a_digest_other_than_the_one_on_record_is_not_used(settings: Settings, own_models: Path) -> None:
+    async def put(database: Database) -> None:
+        async with database.writing() as connection:
+            await record_activation(connection, "SoV", "1.0.0", "0" * 64, "somebody", utc_now())
+
+    on_database(settings, put)
+    with pytest.raises(ArtefactRefused, match="not the one on record"), serving(settings, own_models):
+        pass
+
+
+def test_the_version_on_record_is_current_after_a_start(settings: Settings, models_dir: Path) -> None:
+    with serving(settings, models_dir):
+        pass
+    asyncio.run(activate_from_outside(replace(settings, models_dir=models_dir), "SoV", "1.0.0"))
+    with serving(settings, models_dir) as running:
+        assert version_of(running.score()) == "1.0.0"
+
+
+def test_under_load_no_request_fails_and_none_mixes_versions(governed: Running) -> None:
+    """An answer's numbers belong to the version that it names, whatever is activated meanwhile."""
+    expected = {
+        version: governed.score(READING | {"model_version": version}).json()["score"]["expected_ns"]
+        for version in ("1.0.0", "1.1.0")
+    }
+    answers: list[httpx.Response] = []
+    stop = threading.Event()
+
+    def ask() -> None:
+        with httpx.Client(base_url=governed.url, headers=governed.client.headers, timeout=30) as client:
+            while not stop.is_set():
+                answers.append(client.post(SCORE, json=READING))
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for turn in range(10):
+        assert activate(governed, ("1.0.0", "1.1.0")[turn % 2]).status_code == 200
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert {answer.status_code for answer in answers} == {200}
+    told = {(version_of(answer), answer.json()["score"]["expected_ns"]) for answer in answers}
+    assert {version for version, _ in told} == expected.keys()
+    for version, number in told:
+        assert number == pytest.approx(expected[version], rel=1e-8)

@@ -1,0 +1,101 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.settings import Settings
+from app.web.schemas.lookups import AuditPage, AuditRecords, Replayed
+from tests.web.serving import MAN, READING, Running, bearer, create_key, serving
+
+STUDY = {**MAN, "measurements": [{"site": "SoV", "diameter_mm": 41}, {"site": "AA", "diameter_mm": 38}]}
+
+
+@pytest.fixture
+def audited(settings: Settings, models_dir: Path) -> Any:
+    key = create_key(settings, ["score", "model:read", "audit:read", "admin"])
+    with serving(settings, models_dir) as running:
+        running.client.headers.update(bearer(key))
+        yield running
+
+
+def test_a_record_is_found_by_its_request_id(audited: Running) -> None:
+    answer = audited.score(STUDY, "/v1/studies/score").json()
+    found = audited.client.get(f"/v1/audit/records/{answer['request_id']}").json()
+    AuditRecords.model_validate(found)
+    assert [record["item"] for record in found["records"]] == [0, 1]
+    assert found["records"][0]["output"]["score"] == answer["results"][0]["score"]
+    assert found["records"][0]["chain"]["seq"] > 1
+    [read] = audited.records("read")
+    assert read.input == {"request_id": answer["request_id"]}
+
+
+def test_pages_run_through_time_without_gap_or_repeat(audited: Running) -> None:
+    for number in range(230):
+        audited.score({}, headers={"X-Request-ID": f"refused-{number:03d}"})
+    audited.score(path="/v1/sites/AA/score", headers={"X-Request-ID": "scored"})
+    seen: list[dict[str, Any]] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = audited.client.get("/v1/audit/records", params={"cursor": cursor} if cursor else {}).json()
+        AuditPage.model_validate(page)
+        seen += page["records"]
+        cursor = page["cursor"]
+    refused = [record["request_id"] for record in seen if record["kind"] == "refusal"]
+    assert refused == sorted(refused)
+    assert len(set(refused)) == len(refused) == 230
+    of_site = audited.client.get("/v1/audit/records", params={"site": "AA"}).json()["records"]
+    assert [record["request_id"] for record in of_site] == ["scored"]
+    at = of_site[0]["at"]
+    assert audited.client.get("/v1/audit/records", params={"site": "AA", "to": at}).json()["records"] == []
+    since = audited.client.get("/v1/audit/records", params={"site": "AA", "from": at}).json()["records"]
+    assert [record["request_id"] for record in since] == ["scored"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"from": "soon"},
+        {"to": "9999-12-31T23:59:59-12:00"},
+        {"form": "2026-01-01"},
+        [("from", "2026"), ("from", "2026")],
+    ],
+)
+def test_a_question_that_is_not_understood_is_refused(audited: Running, query: Any) -> None:
+    assert audited.client.get("/v1/audit/records", params=query).status_code == 422
+
+
+def test_strange_ids_and_sites_are_unknown_and_no_defect(audited: Running) -> None:
+    for path in (
+        "/v1/audit/records/%00",
+        "/v1/audit/records/a%20b",
+        "/v1/audit/records/%ff",
+        "/v1/audit/records?site=%00",
+    ):
+        assert audited.client.get(path).status_code == 404, path
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        READING,
+        {**READING, "thresholds": [3, -1], "hdi_probability": 0.5, "measurement_sd_mm": 2, "subject": "x"},
+        {"age_years": 0.1, "sex": "male", "height_cm": 55, "weight_kg": 4, "diameter_mm": 9},
+        {**READING, "model_version": "1.0.0"},
+    ],
+)
+def test_a_replay_is_identical(audited: Running, body: dict[str, Any]) -> None:
+    request_id = audited.score(body).json()["request_id"]
+    audited.client.post("/v1/models/SoV/activate", json={"version": "1.0.0"})
+    answer = audited.client.post(f"/v1/audit/records/{request_id}/replay").json()
+    Replayed.model_validate(answer, strict=True)
+    assert answer["identical"] is True
+    assert answer["max_relative_difference"] <= 1e-8
+    assert answer["fields"] == []
+
+
+def test_one_item_of_a_study_can_be_replayed(audited: Running) -> None:
+    request_id = audited.score(STUDY, "/v1/studies/score").json()["request_id"]
+    path = f"/v1/audit/records/{request_id}/replay"
+    assert audited.client.post(path).json()["replayed"] == 2
+    assert audited.client.post(path, params={"item": 1}).json()["replayed"] == 1
+    assert audited.client.post(path, params={"item": 2}).status_code == 404

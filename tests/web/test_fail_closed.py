@@ -1,0 +1,68 @@
+"""No record, no answer: and when the database is back, so is the service."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import asyncpg  # type: ignore[import-untyped]
+import pytest
+
+from app.database.sqlite import FILE_NAME
+from app.services import readiness
+from app.settings import Settings
+from tests.web.serving import Running
+
+
+@contextmanager
+def nothing_can_be_written(settings: Settings) -> Iterator[None]:
+    if not settings.database_url:
+        blocker = sqlite3.connect(settings.data_dir / FILE_NAME, isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            blocker.close()
+        return
+    with asyncio.Runner() as runner:
+        connection = runner.run(asyncpg.connect(settings.database_url))
+        runner.run(connection.execute("BEGIN; LOCK TABLE audit_records IN ACCESS EXCLUSIVE MODE"))
+        try:
+            yield
+        finally:
+            runner.run(connection.close())
+
+
+def test_without_a_record_no_score_leaves(running: Running) -> None:
+    with nothing_can_be_written(running.settings):
+        refused = running.score(headers={"X-Request-ID": "lost"})
+        assert refused.status_code == 503
+        assert refused.headers["Retry-After"] == "1"
+        assert refused.headers["Content-Type"] == "application/problem+json"
+        assert "score" not in refused.json()
+    for _ in range(100):
+        if running.score(headers={"X-Request-ID": "again"}).status_code == 200:
+            break
+        time.sleep(0.1)
+    given = [record.request_id for record in running.records("score")]
+    assert given[-1:] == ["again"]
+
+
+def test_readiness_follows_the_audit_and_liveness_does_not(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert running.client.get("/health/ready").status_code == 200
+    monkeypatch.setattr(readiness, "SILENCE_SECONDS", 0.0)  # as if the database had been silent for long
+    silent = running.client.get("/health/ready")
+    assert silent.status_code == 503
+    assert silent.json()["checks"] == {"accepting": True, "models_loaded": True, "audit_writable": False}
+    assert running.client.get("/health/live").status_code == 200
+
+
+def test_told_to_stop_it_is_not_ready_and_still_answers(running: Running) -> None:
+    running.service.is_draining = True
+    stopping = running.client.get("/health/ready")
+    assert stopping.status_code == 503
+    assert stopping.json()["checks"] == {"accepting": False, "models_loaded": True, "audit_writable": True}
+    assert stopping.headers["Content-Type"] == "application/problem+json"
+    assert stopping.headers["Connection"] == "close"
+    assert running.score().status_code == 200

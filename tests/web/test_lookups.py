@@ -1,0 +1,56 @@
+from app.domain.limits import LIMITS
+from app.web.schemas.lookups import Alive, Card, Limits, Models, Ready, SelfTest, Sites
+from tests.web.serving import READING, Running
+
+
+def test_sites_name_their_current_and_loaded_versions(shared: Running) -> None:
+    shared.score(READING | {"model_version": "1.0.0"})
+    sites = Sites.model_validate(shared.client.get("/v1/sites").json(), strict=True)
+    assert {s.site: (s.current, s.loaded) for s in sites.sites} == {
+        "AA": ("1.0.0", ["1.0.0"]),
+        "SoV": ("1.1.0", ["1.0.0", "1.1.0"]),
+    }
+
+
+def test_limits_are_those_that_requests_are_held_against(shared: Running) -> None:
+    told = Limits.model_validate(shared.client.get("/v1/limits").json(), strict=True)
+    assert [(limit.field, limit.low, limit.high) for limit in told.limits] == [(m.field, m.low, m.high) for m in LIMITS]
+    assert told.choices["sex"] == ["male", "female"]
+
+
+def test_a_card_tells_what_the_version_is(shared: Running) -> None:
+    card = Card.model_validate(shared.client.get("/v1/models/SoV/1.0.0").json(), strict=True)
+    models = Models.model_validate(shared.client.get("/v1/models").json(), strict=True)
+    assert {m.sha256 for m in models.models if (m.site, m.version) == ("SoV", "1.0.0")} == {card.sha256}
+    assert card.cohort["name"] == "simulated"
+    assert shared.client.get("/v1/models/SoV/current").json()["version"] == "1.1.0"
+
+
+def test_the_selftest_runs_the_golden_cases_of_every_loaded_model(shared: Running) -> None:
+    told = SelfTest.model_validate(shared.client.get("/v1/selftest").json(), strict=True)
+    assert (told.failed, told.passed, told.cases) == (0, told.cases, 2 * len(told.models))
+    assert len(told.models) == len(shared.service.shelf.loaded)
+
+
+def test_health_says_what_serves(shared: Running) -> None:
+    Alive.model_validate(shared.client.get("/health/live").json(), strict=True)
+    ready = Ready.model_validate(shared.client.get("/health/ready").json(), strict=True)
+    assert ready.ready
+    assert (ready.backend, ready.device) == ("numpy", "CPU")
+    assert {model.site for model in ready.models} == {"SoV", "AA"}
+
+
+def test_metrics_count_by_template_and_never_by_what_was_sent(shared: Running) -> None:
+    shared.score()
+    shared.client.get("/v1/canary")
+    shared.score(path="/v1/sites/canary/score")
+    text = shared.client.get("/metrics").text
+    assert 'normalcy_requests_total{method="POST",route="/v1/sites/{site}/score",status="404"}' in text
+    assert 'normalcy_requests_total{method="GET",route="none",status="404"}' in text
+    assert 'normalcy_scores_total{site="SoV",version="1.1.0"}' in text
+    assert 'normalcy_verdicts_total{site="SoV",verdict="caution"}' in text
+    for name in ("request_seconds_bucket", "audit_batch_size_bucket", "audit_commit_seconds_bucket"):
+        assert f"normalcy_{name}" in text
+    for name in ("audit_queue_depth", "audit_head_age_seconds", "audit_dropped_total"):
+        assert f"normalcy_{name}" in text
+    assert "canary" not in text

@@ -1,0 +1,116 @@
+"""The OpenAPI document says what the service does, and its examples run as they are."""
+
+from typing import Any
+
+import pytest
+
+from app.formats import score_request, study_request
+from app.web.app import DOORS
+from app.web.schemas import requests
+from tests.web.serving import READING, Running
+
+PAGES = {"/", "/docs", "/redoc", "/openapi.json", "/assets/{name}", "/metrics"}
+SCORE, STUDY = "/v1/sites/{site}/score", "/v1/studies/score"
+
+
+@pytest.fixture(scope="module")
+def document(shared: Running) -> Any:
+    return shared.client.get("/openapi.json").json()
+
+
+def test_every_door_for_programs_is_described(document: Any) -> None:
+    described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    assert described == {(door.method, door.path) for door in DOORS if door.path not in PAGES}
+
+
+def test_every_operation_describes_its_refusals_and_its_lock(document: Any) -> None:
+    for door in DOORS:
+        if door.path in PAGES:
+            continue
+        operation = document["paths"][door.path][door.method.lower()]
+        assert operation["summary"]
+        assert operation["description"]
+        assert operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
+        refusals = {status: r for status, r in operation["responses"].items() if status >= "400"}
+        for refusal in refusals.values():
+            assert list(refusal["content"]) == ["application/problem+json"]
+        locked = door.lock != "open"
+        assert ("security" in operation) == locked
+        assert {"400", "431"} <= refusals.keys()
+        assert ({"401", "403"} <= refusals.keys()) == locked
+    assert document["components"]["securitySchemes"]["API key"]["scheme"] == "bearer"
+
+
+def test_references_lead_somewhere(document: Any) -> None:
+    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+
+    def references(value: Any) -> set[str]:
+        if isinstance(value, dict):
+            own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+            return own.union(*map(references, value.values()))
+        return set().union(*map(references, value)) if isinstance(value, list) else set()
+
+    assert references(document) <= known
+
+
+def test_the_described_fields_are_those_that_are_read() -> None:
+    assert requests.ScoreRequest.model_fields.keys() == score_request.SCORE_FIELDS.keys()
+    assert requests.StudyRequest.model_fields.keys() == study_request.STUDY_FIELDS.keys()
+    assert requests.Measurement.model_fields.keys() == study_request.MEASUREMENT_FIELDS.keys()
+    assert requests.StatedConvention.model_fields.keys() == score_request.CONVENTION_CHOICES.keys()
+
+
+def test_every_number_of_a_request_has_a_meaning_and_a_range(document: Any) -> None:
+    properties = document["components"]["schemas"]["ScoreRequest"]["properties"]
+    numbers = {name: one for name, one in properties.items() if one.get("type") == "number"}
+    assert len(numbers) == 6
+    for name, described in numbers.items():
+        assert {"description", "minimum", "maximum"} <= described.keys(), name
+    assert document["components"]["schemas"]["ScoreRequest"]["required"] == [
+        "age_years",
+        "sex",
+        "height_cm",
+        "weight_kg",
+        "diameter_mm",
+    ]
+
+
+@pytest.mark.parametrize(("template", "path"), [(SCORE, "/v1/sites/SoV/score"), (STUDY, STUDY)])
+def test_the_examples_run_as_they_are(shared: Running, document: Any, template: str, path: str) -> None:
+    content = document["paths"][template]["post"]["requestBody"]["content"]["application/json"]
+    for name, example in content["examples"].items():
+        assert shared.score(example["value"], path).status_code == 200, name
+
+
+def test_the_documented_answers_are_those_that_are_given(shared: Running, document: Any) -> None:
+    for template, path in ((SCORE, "/v1/sites/SoV/score"), (STUDY, STUDY)):
+        operation = document["paths"][template]["post"]
+        shown = operation["responses"]["200"]["content"]["application/json"]["example"]
+        first = next(iter(operation["requestBody"]["content"]["application/json"]["examples"].values()))
+        given = shared.score(first["value"], path).json()
+        assert _without_moment(shown) == _without_moment(given)
+
+
+def test_the_document_follows_an_activation(running: Running) -> None:
+    def documented() -> str:
+        schema = running.client.get("/openapi.json").json()
+        answer = schema["paths"][SCORE]["post"]["responses"]["200"]["content"]["application/json"]["example"]
+        version: str = answer["provenance"]["model"]["version"]
+        return version
+
+    assert documented() == "1.1.0"
+    shelf = running.service.shelf
+    running.inside(_swap(running))
+    assert shelf.current["SoV"].ref.version == "1.0.0"
+    assert documented() == "1.0.0"
+    assert running.score(READING).json()["provenance"]["model"]["version"] == "1.0.0"
+
+
+async def _swap(running: Running) -> None:
+    running.service.shelf.make_current(await running.service.shelf.fetch("SoV", "1.0.0"))
+
+
+def _without_moment(answer: Any) -> Any:
+    if isinstance(answer, dict):
+        return {name: _without_moment(v) for name, v in answer.items() if name not in ("request_id", "computed_at")}
+    return [_without_moment(one) for one in answer] if isinstance(answer, list) else answer

@@ -1,0 +1,59 @@
+"""One table turns every error of the tree into an answer, and nothing of an error's own text leaves."""
+
+import pytest
+
+from app import errors
+from app.errors import Fault, NormalcyError
+from app.formats.problem import PROBLEMS
+from app.web.problems import ANSWERS, problem_response, refused
+from app.web.routes import audit, health, models, pages, scores, sites  # every leaf is defined once all is imported
+
+ROUTES = (audit, health, models, pages, scores, sites)
+
+
+def tree(kind: type[NormalcyError]) -> list[type[NormalcyError]]:
+    return [each for child in kind.__subclasses__() for each in (child, *tree(child))]
+
+
+@pytest.mark.parametrize("kind", tree(NormalcyError), ids=lambda kind: str(kind.__name__))
+def test_every_error_has_an_answer(kind: type[NormalcyError]) -> None:
+    assert kind in ANSWERS
+    assert ANSWERS[kind] in PROBLEMS
+
+
+def test_an_error_that_the_table_forgot_is_answered_as_its_nearest_ancestor() -> None:
+    class Forgotten(errors.AuditUnavailable):
+        pass
+
+    class Stranger(NormalcyError):
+        pass
+
+    assert refused(Forgotten()).problem.slug == "not-audited"
+    assert refused(Stranger()).problem.status == 500
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.UnknownSite("canary"),
+        errors.UnknownVersion("canary", "canary"),
+        errors.ArtefactRefused("canary", "canary"),
+        errors.NumbersNotTrusted("canary"),
+        errors.AuditUnavailable("canary"),
+    ],
+)
+def test_the_text_of_an_error_stays_inside(error: NormalcyError) -> None:
+    assert b"canary" not in problem_response(refused(error), "id").body
+
+
+@pytest.mark.parametrize("error", [errors.AuditUnavailable(), errors.AuditQueueFull(), errors.DatabaseUnavailable()])
+def test_whoever_is_to_come_back_is_told_when(error: NormalcyError) -> None:
+    response = problem_response(refused(error), "id")
+    assert response.status_code == 503
+    assert response.headers["Retry-After"] == "1"
+
+
+def test_only_codes_are_recorded_of_a_refusal() -> None:
+    faults = [Fault("out_of_range", "age_years", "m"), Fault("missing", "sex", "m"), Fault("missing", "height_cm", "m")]
+    assert refused(errors.InputRefused(faults)).codes == ["missing", "out_of_range"]
+    assert refused(errors.UnknownSite("canary")).codes == ["unknown-site"]

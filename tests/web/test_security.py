@@ -1,0 +1,151 @@
+import http.client
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.database.engine import Database
+from app.database.keys import revoke_key
+from app.database.times import utc_now
+from app.errors import SettingRefused
+from app.settings import Settings
+from app.web.app import DOORS
+from tests.web.serving import READING, SCORE, Running, bearer, create_key, on_database, serving
+
+OPEN = {"/health/live", "/health/ready", "/", "/docs", "/redoc", "/openapi.json", "/assets/{name}"}
+LOCKS = {
+    ("POST", "/v1/sites/{site}/score"): "score",
+    ("POST", "/v1/studies/score"): "score",
+    ("GET", "/v1/sites"): "model:read",
+    ("GET", "/v1/limits"): "model:read",
+    ("GET", "/v1/models"): "model:read",
+    ("GET", "/v1/models/{site}/{version}"): "model:read",
+    ("GET", "/v1/models/{site}/history"): "model:read",
+    ("POST", "/v1/models/{site}/activate"): "admin",
+    ("GET", "/v1/selftest"): "model:read",
+    ("GET", "/metrics"): "metrics",
+    ("GET", "/v1/audit/records/{request_id}"): "audit:read",
+    ("GET", "/v1/audit/records"): "audit:read",
+    ("POST", "/v1/audit/records/{request_id}/replay"): "audit:read",
+}
+
+
+def path_of(template: str) -> str:
+    parts = {"{site}": "SoV", "{version}": "1.0.0", "{request_id}": "nobody", "{name}": "page.css"}
+    for name, value in parts.items():
+        template = template.replace(name, value)
+    return template
+
+
+def wait_for_keys(running: Running) -> None:
+    """The promise is two seconds; how long it took is not this test's business."""
+    for _ in range(600):
+        if running.service.keyring.has_seen_keys:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the key was not noticed")
+
+
+def test_every_door_has_the_lock_that_was_decided() -> None:
+    assert {(door.method, door.path): door.lock for door in DOORS if door.path not in OPEN} == LOCKS
+    assert {door.path for door in DOORS if door.lock == "open"} == OPEN
+
+
+def test_without_a_key_this_machine_may_score_and_read_models_and_nothing_else(shared: Running) -> None:
+    for (method, path), lock in LOCKS.items():
+        answer = shared.client.request(method, path_of(path))
+        assert (answer.status_code == 403) == (lock in ("admin", "audit:read")), path
+    assert shared.score().status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:{port}", ""])
+def test_without_a_key_a_strange_host_is_refused_everywhere(shared: Running, host: str) -> None:
+    """A web page could let its own name point to 127.0.0.1 and read what comes back."""
+    port = shared.url.rsplit(":", 1)[1]
+    for path in ("/v1/sites", "/docs", "/health/ready", "/metrics"):
+        answer = shared.client.get(path, headers={"Host": host.format(port=port)})
+        assert answer.status_code == 400, path
+        assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("name", ["localhost", "LOCALHOST", "[::1]", "127.0.0.1"])
+def test_the_names_of_this_machine_are_accepted(shared: Running, name: str) -> None:
+    host = f"{name}:{shared.url.rsplit(':', 1)[1]}"
+    assert shared.client.get("/v1/sites", headers={"Host": host}).status_code == 200
+
+
+def test_a_request_without_a_host_is_refused(shared: Running) -> None:
+    host, port = shared.url.removeprefix("http://").split(":")
+    connection = http.client.HTTPConnection(host, int(port))
+    connection.putrequest("GET", "/v1/sites", skip_host=True)
+    connection.endheaders()
+    assert connection.getresponse().status == 400
+    connection.close()
+
+
+def test_once_a_key_exists_a_credential_is_required(running: Running) -> None:
+    assert running.score().status_code == 200
+    key = create_key(running.settings, ["score"])
+    wait_for_keys(running)
+    refused = running.score()
+    assert refused.status_code == 401
+    assert refused.headers["WWW-Authenticate"] == "Bearer"
+    assert running.score(headers=bearer(key)).status_code == 200
+    assert running.client.get("/v1/sites", headers=bearer(key)).status_code == 403
+    for path in OPEN:
+        assert running.client.get(path_of(path)).status_code == 200, path
+    host = {"Host": "service.example"}
+    assert running.score(headers=bearer(key) | host).status_code == 200
+
+
+def test_a_scope_opens_its_own_doors_only(settings: Settings, models_dir: Path) -> None:
+    keys = {scope: create_key(settings, [scope]) for scope in ("score", "model:read", "audit:read", "admin")}
+    with serving(settings, models_dir) as running:
+        for (method, path), lock in LOCKS.items():
+            needed = "model:read" if lock == "metrics" else lock
+            for scope, key in keys.items():
+                answer = running.client.request(method, path_of(path), headers=bearer(key))
+                assert (answer.status_code == 403) == (scope != needed), (path, scope)
+            assert running.client.request(method, path_of(path)).status_code == 401, path
+
+
+def test_keys_that_are_wrong_expired_or_revoked_open_nothing(settings: Settings, models_dir: Path) -> None:
+    good = create_key(settings, ["score"])
+    expired = create_key(settings, ["score"], expires=utc_now() - timedelta(seconds=1))
+    with serving(settings, models_dir) as running:
+        wrong = good[:-1] + ("A" if good[-1] != "A" else "B")
+        for text in (wrong, expired, good.upper(), "-", "nsk_", "x" * 3000, "nsk_\xff"):
+            headers = [(b"Authorization", b"Bearer " + text.encode("latin-1"))]
+            answer = httpx.post(running.url + SCORE, json=READING, headers=headers)
+            assert answer.status_code == 401
+        assert running.score(headers={"Authorization": f"Basic {good}"}).status_code == 401
+        assert running.score(headers={"Authorization": f"bearer {good}"}).status_code == 200
+
+        async def revoke(database: Database) -> None:
+            async with database.writing() as connection:
+                await revoke_key(connection, good.split("_")[1], utc_now())
+
+        on_database(running.settings, revoke)
+        for _ in range(600):
+            if running.score(headers=bearer(good)).status_code == 401:
+                return
+            time.sleep(0.05)
+        raise AssertionError("the revoked key still opens")
+
+
+def test_without_a_key_it_does_not_start_where_others_can_reach_it(settings: Settings, models_dir: Path) -> None:
+    everywhere = replace(settings, host="0.0.0.0")  # noqa: S104 - the point of the test
+    with pytest.raises(SettingRefused, match="no API key exists"), serving(everywhere, models_dir):
+        pass
+    create_key(settings, ["score"])
+    with serving(everywhere, models_dir) as running:
+        assert running.score().status_code == 401
+
+
+def test_metrics_are_open_only_by_their_setting(settings: Settings, models_dir: Path) -> None:
+    create_key(settings, ["score"])
+    with serving(replace(settings, metrics="open"), models_dir) as running:
+        assert running.client.get("/metrics").status_code == 200
