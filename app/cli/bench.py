@@ -62,6 +62,21 @@ def speed(
 
 
 @group.command()
+def training(
+    table: Annotated[Path, typer.Argument(help="CSV of healthy people, as for `normalcy train`.")],
+    diameter_column: Annotated[str, typer.Option(help="The column of diameters in mm.")] = "SoV_mm",
+    seed: Annotated[int, typer.Option(min=0)] = 1,
+    out: OutOption = None,
+) -> None:
+    """How long one fit takes, and the whole training with its folds."""
+    with progress_bar("loading the libraries") as report:
+        from app.benchmark import training_time as measurement
+
+        found = measurement.measure(table, diameter_column, seed, report)
+    _publish("Time to train", measurement.render(found), seed, out)
+
+
+@group.command()
 def optimiser(
     table: Annotated[Path, typer.Argument(help="CSV of numbers: an index column, contexts, and last the target.")],
     steps: Annotated[int, typer.Option(min=1, help="Of natural gradient and Adam.")] = 40_000,

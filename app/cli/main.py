@@ -1,7 +1,7 @@
 """The root of the command line: every group in one place, every failure as one sentence."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -38,5 +38,11 @@ def main() -> None:
     try:
         cli()
     except NormalcyError as error:
-        errors.print(f"normalcy: {error}", markup=False)
-        sys.exit(1)
+        _fail(str(error))
+    except OSError as error:  # a file or folder that is missing, in the way, or not ours
+        _fail(f"{error.filename}: {error.strerror}.")
+
+
+def _fail(sentence: str) -> NoReturn:
+    errors.print(f"normalcy: {sentence}", markup=False)
+    sys.exit(1)

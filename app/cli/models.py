@@ -19,14 +19,17 @@ DEFAULT_STORE = Path("models_store")
 @group.command("list")
 def list_versions(models: ModelsOption = DEFAULT_STORE, json: JsonOption = False) -> None:
     """Every published version, the cohort that it was trained on, and its digest."""
-    from app.store import load, versions
+    from app.store import load, verify
 
-    loaded = [load(models, site, version) for site, known in versions(models).items() for version in known]
-    rows = [
-        {"site": m.ref.site, "version": m.ref.version, "cohort": m.card.cohort.name, "people": m.card.cohort.size,
-         "created_at": m.card.created_at, "sha256": m.ref.sha256}
-        for m in loaded
-    ]  # fmt: skip
+    rows = []
+    for found in verify(models):
+        row = {"site": found.site, "version": found.version}
+        if found.refused:
+            rows.append(row | {"cohort": "", "people": "", "created_at": "", "sha256": f"refused: {found.refused}"})
+            continue
+        card = load(models, found.site, found.version).card
+        rows.append(row | {"cohort": card.cohort.name, "people": str(card.cohort.size), "created_at": card.created_at,
+                           "sha256": found.sha256 or ""})  # fmt: skip
 
     def people() -> None:
         if not rows:
@@ -34,8 +37,9 @@ def list_versions(models: ModelsOption = DEFAULT_STORE, json: JsonOption = False
             return
         table = Table(*rows[0])
         for row in rows:
-            short = {"created_at": 10, "sha256": 16}  # the day; enough of a digest to tell versions apart
-            table.add_row(*(str(cell)[: short.get(name)] for name, cell in row.items()))
+            day, digest = row["created_at"][:10], row["sha256"]
+            short = digest if digest.startswith("refused") else digest[:16]  # enough to tell versions apart
+            table.add_row(*(row | {"created_at": day, "sha256": short}).values())
         Console().print(table)
 
     show(rows, json, people)
@@ -64,7 +68,7 @@ def verify(
     models: ModelsOption = DEFAULT_STORE,
     json: JsonOption = False,
 ) -> None:
-    """Check every byte of the versions against their digests and run their golden cases. Exit 1 if one is refused."""
+    """Check every byte against its digest and run the golden cases. Exit 1 if a version is refused or none is there."""
     from app.services.verify_models import verify_models
 
     results = verify_models(models, site, version)
@@ -76,5 +80,5 @@ def verify(
             say(f"No version is published in {models}.")
 
     show(results, json, people)
-    if not all(result.intact for result in results):
+    if not results or not all(result.intact for result in results):
         raise typer.Exit(1)

@@ -45,6 +45,8 @@ def train(
     people, warnings = accepted_table(table, diameter_column)
     for warning in warnings:
         errors.print(f"Warning: {warning}", markup=False)
+    if robust and paper:
+        raise typer.BadParameter("--robust goes with the default optimiser, not with --paper-optimiser.")
     recipe = Recipe(
         kernel=kernel,
         inducing_share=inducing_share,
@@ -65,6 +67,7 @@ def train(
     def people_read() -> None:
         say(f"Published {site} {version}, trained on {len(people)} people ({cohort}).")
         say(f"Digest {reference.sha256}")
-        say(f"Read its card: normalcy models show {site} {version}")
+        elsewhere = "" if models == DEFAULT_STORE else f" --models {models}"
+        say(f"Read its card: normalcy models show {site} {version}{elsewhere}")
 
     show({"model": reference, "warnings": warnings, "gates": candidate.card.gates}, json, people_read)

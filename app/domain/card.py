@@ -44,6 +44,11 @@ class Cohort:
     women: int
     table_sha256: str  # of the file that was trained on
 
+    @property
+    def is_simulated(self) -> bool:
+        """Then every answer says that the model is for evaluation, not for care."""
+        return self.name.casefold() == "simulated"
+
 
 @dataclass(frozen=True, slots=True)
 class StageRecord:

@@ -36,7 +36,7 @@ def card_markdown(card: ModelCard) -> str:
 
 
 def _title(card: ModelCard) -> list[str]:
-    warning = [NOT_FOR_CARE, ""] if card.cohort.name == "simulated" else []
+    warning = [NOT_FOR_CARE, ""] if card.cohort.is_simulated else []
     what = f"Made {_plain(card.created_at)} from {card.cohort.size} people, cohort: {_plain(card.cohort.name)}."
     score = "It gives the normalcy score of a diameter for a person's age, sex, height and weight."
     return [f"# {card.site} {card.version}", "", *warning, f"{what} {score}", ""]
@@ -136,9 +136,19 @@ def _training(training: TrainingRecord, kernel: str) -> list[str]:
         how,
         "",
         *_table(head, stages),
+        *_notes(training),
         *_table(("option", "value"), options),
         *_table(("library", "version"), sorted(training.libraries.items())),
     ]
+
+
+def _notes(training: TrainingRecord) -> list[str]:
+    notes = []
+    if any("LIMIT" in stage.message for stage in training.stages):
+        notes.append("A stage may end at the recipe's limit of iterations; the gates judge the result.")
+    if training.recipe.get("robust"):
+        notes.append("**The robust last stage makes the spread a Student-t scale: NS > 2 is not Z > 2.**")
+    return [line for note in notes for line in (note, "")]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

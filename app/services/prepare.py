@@ -9,7 +9,7 @@ from app.domain.card import ModelCard, ModelRef
 from app.domain.golden import GoldenCase
 from app.domain.question import Question
 from app.errors import ArtefactRefused, SettingRefused
-from app.formats.answer import SIMULATED, model_provenance
+from app.formats.answer import model_provenance
 from app.inference import numpy_executor
 from app.inference.executor import ReadyModel
 from app.inference.golden import GoldenResult, check_golden
@@ -47,7 +47,7 @@ class ServedModel:
 
     @property
     def is_simulated(self) -> bool:
-        return self.card.cohort.name == SIMULATED
+        return self.card.cohort.is_simulated
 
     def run_golden_cases(self) -> GoldenResult:
         return check_golden(self.ready.executor, self.card.age_transform, self.y_scale, self.golden)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from app.domain.card import CARD_FORMAT, Cohort, Comparators, ModelCard, ModelRef, ReliabilityLimits
-from app.domain.context import AgeTransform, covariate_columns, covariate_names
+from app.domain.context import AgeTransform, covariate_names, covariates
 from app.domain.convention import Convention
 from app.domain.golden import GoldenCase, choose_golden_inputs
 from app.errors import GateFailed
@@ -59,10 +59,7 @@ class Candidate:
 
 def train(table: Table, plan: TrainingPlan, now: datetime, report: Report) -> Candidate:
     """Fit on everybody, measure on held-out folds, and gather all that the card says."""
-    x, y = (
-        covariate_columns(table.age_years, table.male, table.height_cm, table.weight_kg, age=plan.age),
-        table.diameter_mm,
-    )
+    x, y = table.covariates(plan.age), table.diameter_mm
     fits = plan.folds + 1  # each takes about as long as the next
     fitted = fit(x, y, plan.recipe, plan.seed, lambda stage, share: report(f"all people, {stage}", share / fits))
     held_out = cross_validate(
@@ -73,7 +70,8 @@ def train(table: Table, plan: TrainingPlan, now: datetime, report: Report) -> Ca
     inputs = choose_golden_inputs(table.age_years, table.male, table.height_cm, table.weight_kg, plan.seed)
     golden = golden_cases(inputs, plan.age, fitted.reference)
     reproduced = check_golden(NumpyExecutor(fitted.posterior), plan.age, fitted.posterior.scaling.y_scale, golden)
-    gates = check_gates(calibration, _difference_from_gpflow(fitted, x), reproduced.failed)
+    everywhere = np.vstack([x, covariates([item.patient for item in inputs], plan.age)])  # also outside the cohort
+    gates = check_gates(calibration, _difference_from_gpflow(fitted, everywhere), reproduced.failed)
     card = ModelCard(
         format=CARD_FORMAT,
         site=plan.site,
@@ -109,7 +107,7 @@ def _fit_fold(recipe: Recipe, x: Array, y: Array, seed: int) -> HeteroscedasticP
 
 
 def _difference_from_gpflow(fitted: Fit, x: Array) -> float:
-    """The largest difference of any moment of the training people, in standardised units."""
+    """The largest difference of any moment of these people, in standardised units."""
     ours, theirs, scale = fitted.posterior.predict(x), fitted.reference(x), fitted.posterior.scaling.y_scale
     return max(
         float(np.max(np.abs(ours.m1 - theirs.m1))) / scale,

@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from errno import EACCES, ENOTDIR
 from pathlib import Path
 
 from app.domain.card import ModelCard, ModelRef
@@ -47,6 +48,11 @@ def check_new_version(root: Path, site: str, version: str) -> None:
             raise NameRefused(f"The site {site} differs from {entry.name} only by case.")
     if os.path.lexists(root / site / version):
         raise VersionExists(site, version)
+    standing = next(path for path in (root, *root.absolute().parents) if path.exists())
+    if not standing.is_dir():
+        raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(standing))
+    if not os.access(standing, os.W_OK):
+        raise PermissionError(EACCES, os.strerror(EACCES), str(standing))
 
 
 def _appear_whole(files: Mapping[str, bytes], target: Path, card: ModelCard) -> None:

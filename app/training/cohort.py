@@ -130,7 +130,18 @@ def _correlated(rng: Generator, n: int, correlation: float) -> Array:
 def _people(
     kind: Literal["healthy", "bicuspid"], rng: Generator, age: Array, male: NDArray[np.bool_], z: Array
 ) -> SimulatedPeople:
-    height, weight = draw_bodies(rng, age, male)
+    return measured(kind, age, male, *draw_bodies(rng, age, male), z)
+
+
+def measured(
+    kind: Literal["healthy", "bicuspid"],
+    age: Array,
+    male: NDArray[np.bool_],
+    height: Array,
+    weight: Array,
+    z: Array,  # [N, 2] log scale, in the order of SITES
+) -> SimulatedPeople:
+    """People of given bodies, with the diameters that the published equations give them."""
     columns = zip(age.tolist(), male.tolist(), height.tolist(), weight.tolist(), strict=True)
     patients = [Patient(a, Sex.MALE if m else Sex.FEMALE, h, w) for a, m, h, w in columns]
     sites = {site: _measure(CAMPENS_2014[site], patients, z[:, k]) for k, site in enumerate(SITES)}

@@ -30,6 +30,7 @@ def check_gates(calibration: Calibration, gpflow_difference: float, golden_failu
     """`gpflow_difference`: largest difference of a moment from GPflow's, standardised units. NaN passes no gate."""
     return (
         Gate("calibration figures that are not finite", _not_finite(calibration), 0.0, 0.0),
+        _outside_gate(calibration.tails[0]),
         *(gate for tails in calibration.tails for gate in _tail_gates(tails)),
         Gate("mean log density lost against the linear Z-score", _loss(calibration), 0.0, LARGEST_LOG_DENSITY_LOSS),
         Gate("largest difference from GPflow", gpflow_difference, 0.0, LARGEST_GPFLOW_DIFFERENCE),
@@ -52,6 +53,14 @@ def _tail_gates(tails: TailCheck) -> list[Gate]:
         Gate(f"share below the 95 % interval, {tails.group}", tails.below, low, high),
         Gate(f"share above the 95 % interval, {tails.group}", tails.above, low, high),
     ]
+
+
+def _outside_gate(everybody: TailCheck) -> Gate:
+    """Both tails together: unlike either alone, they are many enough to show a spread that is too wide."""
+    share = 2.0 * IDEAL_TAIL
+    margin = TAIL_MISFIT + TAIL_Z * math.sqrt(share * (1.0 - share) / everybody.people)
+    name = f"share outside the 95 % interval, {everybody.group}"
+    return Gate(name, everybody.below + everybody.above, max(0.0, share - margin), share + margin)
 
 
 def _loss(calibration: Calibration) -> float:

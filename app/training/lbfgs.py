@@ -16,7 +16,8 @@ Evaluate = Callable[[Array], tuple[Array, Array]]
 
 
 def minimise(loss: Callable[[], Any], variables: Any, iterations: int, step: Step) -> Outcome:
-    done = 0
+    optimiser = _Guarded()
+    done = evaluations = 0
 
     # SciPy looks at the parameter's name to decide what to pass.
     def callback(intermediate_result: OptimizeResult) -> None:
@@ -24,19 +25,26 @@ def minimise(loss: Callable[[], Any], variables: Any, iterations: int, step: Ste
         done += 1
         step(done / iterations, -float(intermediate_result.fun))
 
-    result = _Guarded().minimize(
-        loss,
-        variables,
-        method="L-BFGS-B",
-        callback=callback,
-        tf_fun_args={"autograph": False},  # there is no Python control flow to convert; a fifth of the tracing time
-        options={"maxiter": iterations, "maxcor": CORRECTIONS, "ftol": TOLERANCE},
-    )
-    return Outcome(int(result.nit), int(result.nfev), str(result.message))
+    while True:
+        before, optimiser.refused = done, 0
+        result = optimiser.minimize(
+            loss,
+            variables,
+            method="L-BFGS-B",
+            callback=callback,
+            tf_fun_args={"autograph": False},  # there is no Python control flow to convert; a fifth of the tracing time
+            options={"maxiter": iterations - done, "maxcor": CORRECTIONS, "ftol": TOLERANCE},
+        )
+        evaluations += int(result.nfev)
+        # A refused step can leave a line search so short that it looks like convergence: go on with a fresh memory.
+        if not optimiser.refused or done in (before, iterations):
+            return Outcome(done, evaluations, str(result.message))
 
 
 class _Guarded(gpflow.optimizers.Scipy):  # type: ignore[misc]
     """A trial step that leaves the numbers' range is a very bad step, from which the line search comes back."""
+
+    refused = 0
 
     def eval_func(self, *args: Any, **kwargs: Any) -> Evaluate:
         evaluate: Evaluate = super().eval_func(*args, **kwargs)
@@ -50,6 +58,7 @@ class _Guarded(gpflow.optimizers.Scipy):  # type: ignore[misc]
                 return value, gradient
             if worst is None:
                 raise FloatingPointError("no finite objective at the start")
+            self.refused += 1
             return np.array(worst + 1e3 + 10.0 * abs(worst)), np.zeros_like(x)
 
         return guarded

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.card import Range, TrainingRanges
+from app.domain.context import AgeTransform, covariate_columns
 from app.domain.patient import Sex
 from app.maths.moments import Array
 
@@ -47,6 +48,10 @@ class Table:
             "weight_kg": self.weight_kg,
             self.diameter_column: self.diameter_mm,
         }
+
+    def covariates(self, age: AgeTransform) -> Array:
+        """[N, 4]"""
+        return covariate_columns(self.age_years, self.male, self.height_cm, self.weight_kg, age=age)
 
     def of_sex(self, sex: Sex) -> NDArray[np.bool_]:
         return np.equal(self.male, float(sex is Sex.MALE))

@@ -35,11 +35,27 @@ def test_a_simulated_cohort_is_written_once(tmp_path: Path) -> None:
     assert (tmp_path / "people.csv").read_text() == written
 
 
-@pytest.mark.parametrize("words", [["models", "list"], ["models", "verify"]])
-def test_an_empty_store_is_said_so(words: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("words", "code"), [(["models", "list"], 0), (["models", "verify"], 1)])
+def test_an_empty_store_is_said_so_and_counts_as_not_verified(words: list[str], code: int, tmp_path: Path) -> None:
     done = normalcy(*words, cwd=tmp_path)
-    assert done.returncode == 0
-    assert done.stdout == "No version is published in models_store.\n"
+    assert (done.returncode, done.stdout) == (code, "No version is published in models_store.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["cohort", "simulate", "--out", "no_folder/people.csv"], "no_folder/people.csv"),
+        (["bench", "optimiser", "no_table.csv"], "no_table.csv"),
+        (["train", "t.csv", "--site", "SoV", "--version", "1.0.0", "--cohort", "c", "--models", "a_file"], "a_file"),
+    ],
+)
+def test_a_file_or_folder_that_cannot_be_used_is_one_sentence(words: list[str], named: str, tmp_path: Path) -> None:
+    (tmp_path / "a_file").touch()
+    done = normalcy(*words, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("normalcy: ")
+    assert named in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_light_commands_do_not_load_tensorflow(tmp_path: Path) -> None:

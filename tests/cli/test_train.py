@@ -2,15 +2,12 @@
 
 import csv
 import json
-import os
-import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import COMMAND, normalcy
+from tests.cli.command import normalcy
 
 TRAIN = ("--site", "SoV", "--version", "1.0.0", "--diameter-column", "SoV_mm", "--cohort", "simulated", "--folds", "2")
 
@@ -108,12 +105,3 @@ def test_a_model_that_fails_a_gate_is_not_published(hospital: Path, tmp_path: Pa
     assert "The model is not published. Gate 'share above the 95 % interval, all'" in done.stderr
     assert "missed by" in done.stderr
     assert not (tmp_path / "models_store").exists()
-
-
-def test_a_killed_training_leaves_no_version(hospital: Path, tmp_path: Path) -> None:
-    command = [*COMMAND, "train", str(hospital / "people.csv"), *TRAIN]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
-    time.sleep(8)  # into the imports or the fit, on any machine
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert normalcy("models", "list", cwd=tmp_path).stdout == "No version is published in models_store.\n"

@@ -54,6 +54,13 @@ def test_each_tail_may_miss_by_a_point_and_its_sampling_error(people: int) -> No
     assert "above" in high_tail
 
 
+def test_a_spread_a_quarter_too_wide_fails_by_both_tails_together() -> None:
+    tail = 0.0071  # beyond 1.25 · 1.96 standard deviations
+    tails = (TailCheck("all", 1110, tail, tail), *SOUND.tails[1:])
+    (sentence,) = failed(replace(SOUND, tails=tails))
+    assert sentence.startswith("Gate 'share outside the 95 % interval, all'")
+
+
 def test_with_many_people_an_empty_tail_fails_too() -> None:
     (sentence,) = failed(with_tails("all", 20_000, 0.025, 0.0))
     assert sentence.startswith("Gate 'share above the 95 % interval, all': 0 was measured")
