@@ -40,7 +40,7 @@ def main() -> None:
     except NormalcyError as error:
         _fail(str(error))
     except OSError as error:  # a file or folder that is missing, in the way, or not ours
-        _fail(f"{error.filename}: {error.strerror}.")
+        _fail(f"{error.filename}: {error.strerror}." if error.filename else str(error))
 
 
 def _fail(sentence: str) -> NoReturn:
