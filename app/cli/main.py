@@ -6,15 +6,20 @@ from typing import Annotated, NoReturn
 import typer
 
 import app
-from app.cli import bench, cohort, evaluate, models, serve, train
+from app.cli import activate, audit, bench, cohort, db, evaluate, keys, models, score, serve, train
 from app.cli.output import errors, say
 from app.errors import NormalcyError
 
 cli = typer.Typer(name="normalcy", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 cli.command("serve")(serve.serve)
+cli.command("score")(score.score)
 cli.command("train")(train.train)
 cli.command("evaluate")(evaluate.evaluate)
+models.group.command("activate")(activate.activate)
 cli.add_typer(models.group, name="models")
+cli.add_typer(audit.group, name="audit")
+cli.add_typer(keys.group, name="keys")
+cli.add_typer(db.group, name="db")
 cli.add_typer(cohort.group, name="cohort")
 cli.add_typer(bench.group, name="bench")
 

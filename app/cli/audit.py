@@ -1,0 +1,188 @@
+"""`normalcy audit`: is the record what was written, what does it say, does it still hold?"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+
+from app.cli.command import FromOption, ToOption, caller, counted, principal, run
+from app.cli.output import JsonOption, errors, progress_bar, say, show
+from app.errors import NormalcyError
+from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.services.verify_audit import AuditVerification
+
+group = typer.Typer(help="Verify, show, replay and export the audit.", no_args_is_help=True)
+
+TAMPERED, COULD_NOT_CHECK = 1, 2
+MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])", re.ASCII)
+COLUMNS = ("at", "kind", "request_id", "item", "principal", "route", "status", "model")
+SiteOption = Annotated[str | None, typer.Option("--site", help="Of one site only.")]
+
+
+def _month(text: str) -> str:
+    """Anything else would leave out every chain, and nothing would look intact."""
+    if text and not MONTH.fullmatch(text):
+        raise ValueError("a month as 2026-11")
+    return text
+
+
+@group.command()
+def verify(
+    since: Annotated[
+        str, typer.Option(parser=_month, metavar="YYYY-MM", help="Chains of this month and later only.")
+    ] = "",
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Compare with this one too; a service keeps its own in `checkpoints` of its data folder."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Check every chain. Exit 0: intact; 1: tampered with, and the record and kind are named; 2: could not check."""
+    from app.services.verify_audit import verify_audit
+
+    with _any_failure_exits_with_2(), progress_bar("verifying") as report:
+        found = run(lambda settings: verify_audit(settings, report, since, checkpoint))
+    show(found, json, lambda: _verdict(found))
+    if not found.intact:
+        raise typer.Exit(TAMPERED)
+
+
+@group.command()
+def checkpoint(
+    out: Annotated[Path, typer.Option(help="The file to write; never overwritten.")], json: JsonOption = False
+) -> None:
+    """Write where every chain stands now. Keep it outside the database: only against it is a lost end noticed."""
+    from app.services.verify_audit import write_checkpoint
+
+    taken = run(lambda settings: write_checkpoint(settings, out))
+    told = {"taken_at": taken.taken_at, "chains": len(taken.ends), "root": taken.root}
+    show(told, json, lambda: say(f"Wrote the ends of {counted(len(taken.ends), 'chain')} to {out}.\nRoot {taken.root}"))
+
+
+@group.command("show")
+def show_records(
+    request_id: Annotated[str | None, typer.Argument(help="The request_id of an answer; else a list by time.")] = None,
+    start: FromOption = None,
+    end: ToOption = None,
+    site: SiteOption = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many records.")] = 100,
+    cursor: Annotated[str | None, typer.Option(help="Where an earlier list ended.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """The records of a request, or a list in the order of time. Reading is itself recorded."""
+    from app.database.records import Filter
+    from app.services import read_audit
+    from app.services.refusals import UnknownRecord
+
+    wanted = Filter(request_id, start, end, site)
+    page = run(lambda settings: read_audit.show_records(settings, principal(), wanted, cursor, limit))
+    if request_id is not None and not page.records:
+        raise UnknownRecord
+
+    def people() -> None:
+        if request_id is not None:
+            for record in page.records:
+                Console().print_json(data=record)
+            return
+        for record in page.records:
+            say(_line(record))
+        if page.cursor:
+            say(f"More: --cursor {page.cursor}")
+
+    show({"records": page.records, "cursor": page.cursor}, json, people)
+
+
+@group.command()
+def replay(
+    request_id: Annotated[str, typer.Argument(help="The request_id of an answer.")],
+    item: Annotated[int | None, typer.Option(min=0, help="One item of a study or batch.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Answer a recorded request again with the recorded version. Exit 0: identical; 1: not; 2: could not replay."""
+
+    async def work(settings: Settings) -> dict[str, Any]:
+        from app.services.replay import replay as answer_again
+        from app.services.visit import visiting_service
+
+        async with visiting_service(settings, "audit replay") as service:
+            return await answer_again(service, caller(settings, "audit replay"), request_id, item)
+
+    with _any_failure_exits_with_2():
+        found = run(work)
+
+    def people() -> None:
+        verdict = "Identical" if found["identical"] else "Not identical"
+        largest = f"largest relative difference {found['max_relative_difference']:.1e}"
+        say(f"{verdict}: {counted(found['replayed'], 'score')}, {largest}.")
+        for name in found["fields"]:
+            say(f"  {name}")
+
+    show(found, json, people)
+    if not found["identical"]:
+        raise typer.Exit(1)
+
+
+@group.command()
+def export(
+    out: Annotated[Path, typer.Option(help="The file to write; never overwritten.")],
+    kind: Annotated[
+        Literal["csv", "fhir"],
+        typer.Option("--format", help="csv: everything; fhir: AuditEvent (R4) as NDJSON, without values."),
+    ] = "csv",
+    start: FromOption = None,
+    end: ToOption = None,
+    site: SiteOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Write records to a file in the order of time. The CSV holds patients' values; exporting is itself recorded."""
+    from app.database.records import Filter
+    from app.formats import audit_csv, fhir_audit_event
+    from app.services.read_audit import Layout, export_records
+
+    layout = Layout(audit_csv.header(), audit_csv.line) if kind == "csv" else Layout(b"", fhir_audit_event.line)
+    wanted = Filter(None, start, end, site)
+
+    with progress_bar("exporting") as report:
+        exported = run(lambda settings: export_records(settings, principal(), wanted, out, layout, report))
+    show(
+        exported, json, lambda: say(f"Wrote {counted(exported.records, 'record')} to {out}.\nDigest {exported.sha256}")
+    )
+
+
+@contextmanager
+def _any_failure_exits_with_2() -> Iterator[None]:
+    """Whatever goes wrong: an exit of 1 would say that something is known to be wrong."""
+    try:
+        yield
+    except NormalcyError as error:
+        errors.print(f"normalcy: {error}", markup=False)
+        raise typer.Exit(COULD_NOT_CHECK) from error
+    except (Exception, KeyboardInterrupt) as error:
+        errors.print(f"normalcy: Could not check: {type(error).__name__}.", markup=False)
+        raise typer.Exit(COULD_NOT_CHECK) from error
+
+
+def _verdict(found: "AuditVerification") -> None:
+    for warning in found.warnings:
+        say(f"Warning: {warning}")
+    for chain in found.open_chains:
+        say(f"Open: chain {chain.chain_id} ends with row {chain.seq} at {chain.at}; its writer still runs, or died.")
+    for one in found.tampering:
+        record = f"record {one.record_id}" if one.record_id else "a record that is missing"
+        request = f", request {one.request_id}" if one.request_id else ""
+        say(f"{one.damage}: {record}{request} (chain {one.chain_id} of {one.month}, row {one.seq}): {one.detail}.")
+    against = f", against checkpoint {found.checkpoint}" if found.checkpoint else ""
+    verdict = "Intact" if found.intact else "TAMPERED WITH"
+    say(f"{verdict}: {counted(found.records, 'record')} in {counted(found.chains, 'chain')}{against}.")
+
+
+def _line(record: dict[str, Any]) -> str:
+    model = record.get("model") or {}
+    cells = {**record, "model": f"{model['site']} {model['version']}" if model else None}
+    return "  ".join("-" if cells.get(name) is None else str(cells[name]) for name in COLUMNS)

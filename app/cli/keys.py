@@ -1,0 +1,119 @@
+"""`normalcy keys`: who may ask the service for what."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from app.cli.command import run
+from app.cli.output import JsonOption, errors, say, show
+from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.database.keys import ApiKey, NewKey
+
+group = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
+
+LONGEST_NAME = 128
+
+
+class Scope(StrEnum):
+    """As the database knows them, here so that `--help` need not load it."""
+
+    SCORE = "score"
+    MODEL_READ = "model:read"
+    AUDIT_READ = "audit:read"
+    ADMIN = "admin"
+
+
+@group.command()
+def create(
+    name: Annotated[str, typer.Option(help="Whom the key is for, as `ward 7 front end`.")],
+    scope: Annotated[list[Scope], typer.Option(help="What it may do; repeat for several.")],
+    days: Annotated[
+        int | None, typer.Option(min=1, max=36_500, help="Valid for so long; for ever if left out.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Make a key. It is printed once, alone on standard output, and kept as a hash only."""
+    from app.database.keys import make_key, save_key
+    from app.database.times import utc_now
+    from app.services.visit import visiting
+
+    if not (0 < len(name) <= LONGEST_NAME and name.isprintable()):
+        raise typer.BadParameter(f"1 to {LONGEST_NAME} printable characters", param_hint="--name")
+
+    async def work(settings: Settings) -> "NewKey":
+        now = utc_now()
+        made = make_key(name, scope, now, now + timedelta(days=days) if days else None)
+        async with visiting(settings) as database, database.writing() as connection:
+            await save_key(connection, made.key)
+        return made
+
+    made = run(work)
+
+    def people() -> None:
+        typer.echo(made.text)
+        until = f"until {made.key.expires_at}" if made.key.expires_at else "for ever"
+        errors.print(f"Key {made.key.key_id} for {name}: {', '.join(scope)}, {until}.", markup=False)
+        errors.print("It is not shown again. Every caller of the service needs a key from now on.", markup=False)
+
+    show({"key": made.text, **_told(made.key, utc_now())}, json, people)
+
+
+@group.command("list")
+def list_all(json: JsonOption = False) -> None:
+    """Every key, the revoked and expired ones too. Never a secret."""
+    from app.database.keys import list_keys
+    from app.database.times import utc_now
+    from app.services.visit import visiting
+
+    async def work(settings: Settings) -> "list[ApiKey]":
+        async with visiting(settings) as database, database.reading() as connection:
+            return await list_keys(connection)
+
+    keys = [_told(key, utc_now()) for key in run(work)]
+
+    def people() -> None:
+        if not keys:
+            say("No API key exists: the service answers this machine only, without a credential.")
+            return
+        table = Table("id", "name", "scopes", "created", "expires", "state")
+        for key in keys:
+            days = (key["created_at"][:10], (key["expires_at"] or "never")[:10])
+            table.add_row(key["key_id"], escape(key["name"]), ", ".join(key["scopes"]), *days, key["state"])
+        Console().print(table)
+
+    show(keys, json, people)
+
+
+@group.command()
+def revoke(key_id: Annotated[str, typer.Argument(help="The id of the key.")], json: JsonOption = False) -> None:
+    """End a key, at once and for good. Running services notice within a second."""
+    from app.database.keys import revoke_key
+    from app.database.times import utc_now
+    from app.services.visit import visiting
+
+    async def work(settings: Settings) -> "ApiKey":
+        async with visiting(settings) as database, database.writing() as connection:
+            return await revoke_key(connection, key_id, utc_now())
+
+    key = run(work)
+    show(_told(key, utc_now()), json, lambda: say(f"Key {key.key_id} ({key.name}) is revoked since {key.revoked_at}."))
+
+
+def _told(key: "ApiKey", now: datetime) -> dict[str, Any]:
+    state = "revoked" if key.revoked_at else "live" if key.is_live(now) else "expired"
+    return {
+        "key_id": key.key_id,
+        "name": key.name,
+        "scopes": sorted(key.scopes),
+        "created_at": key.created_at,
+        "expires_at": key.expires_at,
+        "revoked_at": key.revoked_at,
+        "state": state,
+    }

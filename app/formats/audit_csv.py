@@ -1,0 +1,65 @@
+"""Audit records as CSV: one line per record, everything that it says. Holds patients' values, as the audit does.
+
+`input` and `output` stay JSON, in one cell each, because every kind of record has others.
+"""
+
+import csv
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+HEADER = (
+    "record_id",
+    "request_id",
+    "item",
+    "kind",
+    "at",
+    "principal",
+    "route",
+    "status",
+    "site",
+    "version",
+    "model_sha256",
+    "input",
+    "output",
+    "chain_month",
+    "chain_id",
+    "chain_seq",
+    "row_hash",
+    "damaged",  # true: the payload cannot be read any more, and only the other columns speak
+)
+_JSON = ("input", "output")
+
+
+def header() -> bytes:
+    return _line(HEADER)
+
+
+def line(record: Mapping[str, Any]) -> bytes:
+    """Of a record as the audit tells it: what the payload says, and `chain`, its place."""
+    model, chain = record.get("model") or {}, record["chain"]
+    cells = {
+        **record,
+        **{name: _json(record.get(name)) for name in _JSON},
+        "site": model.get("site"),
+        "version": model.get("version"),
+        "model_sha256": model.get("sha256"),
+        "chain_month": chain["month"],
+        "chain_id": chain["id"],
+        "chain_seq": chain["seq"],
+        "row_hash": chain["row_hash"],
+        "damaged": "true" if record.get("damaged") else None,
+    }
+    return _line(tuple(cells.get(name) for name in HEADER))
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _line(cells: tuple[object, ...]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue().encode()

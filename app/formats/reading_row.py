@@ -1,0 +1,86 @@
+"""A reading as a flat row, as a CSV or Parquet file of many patients holds it.
+
+The columns are the fields of the single request, `site` and an optional `id`; a convention takes three columns
+(`convention.edge` and so on), thresholds one cell (`2;3`).
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.errors import Fault, InputRefused, TableRefused
+from app.formats.score_request import CONVENTION_CHOICES, SCORE_FIELDS, ScoreRequest, parse
+
+Json = dict[str, Any]
+Row = Mapping[str, object]
+
+BETWEEN = ";"  # elements of one cell
+RAGGED = ""  # the column of a row that has not as many cells as the header
+
+SITE, ID, THRESHOLDS, FLAG = "site", "id", "thresholds", "include_unreliable"
+CONVENTION = {f"convention.{part}": part for part in CONVENTION_CHOICES}
+TEXTS = frozenset({SITE, ID, "sex", "subject", "model_version", *CONVENTION})
+REQUIRED = ("age_years", "sex", "height_cm", "weight_kg", "diameter_mm")
+KNOWN = (ID, SITE, *(name for name in SCORE_FIELDS if name != "convention"), *CONVENTION)
+
+# Python's own float() also takes "1_000" and "nan"; neither is a measurement.
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_FLAGS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One row: a request, or all that is wrong with it."""
+
+    index: int
+    id: str
+    site: str
+    request: ScoreRequest | None
+    faults: tuple[Fault, ...]
+
+
+def check_columns(names: Iterable[str], default_site: str | None) -> None:
+    """Refuses a table whose columns cannot be meant, before any row of it is scored."""
+    found = list(names)
+    needed = REQUIRED if default_site else (*REQUIRED, SITE)
+    problems = [f"Column {name} is missing." for name in needed if name not in found]
+    problems += [f"Column {name} is not known." for name in dict.fromkeys(found) if name not in KNOWN]
+    problems += [f"Column {name} stands there twice." for name in KNOWN if found.count(name) > 1]
+    if problems:
+        raise TableRefused([*problems, f"Known are {', '.join(KNOWN)}."])
+
+
+def read_item(index: int, row: Row, default_site: str | None = None) -> Item:
+    """A cell that is empty is a field that was not given. Nothing is corrected: a row is right, or it has faults."""
+    cells = {name: cell for name, cell in row.items() if cell is not None and cell != ""}
+    site, name = str(cells.pop(SITE, default_site) or ""), str(cells.pop(ID, ""))
+    faults: list[Fault] = []
+    if RAGGED in cells:
+        return Item(index, name, site, None, (Fault("ragged_row", "", "The row has not as many cells as the header."),))
+    if not site:
+        faults.append(Fault("missing", SITE, "site is required: the site of a published model."))
+    try:
+        request = parse(site, _body(cells))
+    except InputRefused as refused:
+        faults.extend(refused.faults)
+    return Item(index, name, site, None if faults else request, tuple(faults))
+
+
+def _body(cells: Mapping[str, object]) -> Json:
+    body = {name: _value(name, cell) for name, cell in cells.items() if name not in CONVENTION}
+    convention = {CONVENTION[name]: cell for name, cell in cells.items() if name in CONVENTION}
+    return body | ({"convention": convention} if convention else {})
+
+
+def _value(name: str, cell: object) -> object:
+    """Text becomes what the field holds. What cannot is left as it is, to be refused by the field's own words."""
+    if not isinstance(cell, str) or name in TEXTS:
+        return [float(cell)] if name == THRESHOLDS and isinstance(cell, int | float) else cell
+    if name == THRESHOLDS:
+        return [_number(part.strip()) for part in cell.split(BETWEEN)]
+    return _FLAGS.get(cell.lower(), cell) if name == FLAG else _number(cell)
+
+
+def _number(text: str) -> object:
+    return float(text) if _NUMBER.fullmatch(text) else text

@@ -1,0 +1,275 @@
+import asyncio
+import csv
+import json
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.database.engine import open_database
+from app.database.sqlite import FILE_NAME
+from app.settings import Settings
+from tests.audit.recording import writes_blocked
+from tests.cli.running import READING, Normalcy, tamper
+from tests.web.serving import records
+
+SCORE = ("score", "--site", "SoV", *READING, "--subject", "patient 4711", "--json")
+
+
+@contextmanager
+def audit_blocked(settings: Settings) -> Iterator[None]:
+    """Nobody can add a record while this holds."""
+    with asyncio.Runner() as runner:
+        database = open_database(settings)
+        blocking = writes_blocked(database)
+        runner.run(blocking.__aenter__())
+        try:
+            yield
+        finally:
+            runner.run(blocking.__aexit__(None, None, None))
+            runner.run(database.close())
+
+
+@pytest.fixture
+def request_id(normalcy: Normalcy) -> str:
+    """Of one score that is on record."""
+    return str(normalcy(*SCORE).json["request_id"])
+
+
+@pytest.mark.usefixtures("request_id")
+class TestVerify:
+    def test_an_untouched_audit_is_intact(self, normalcy: Normalcy) -> None:
+        done = normalcy("audit", "verify", "--json")
+        assert done.code == 0
+        assert (done.json["intact"], done.json["records"], done.json["chains"]) == (True, 3, 1)
+        assert normalcy("audit", "verify").out == "Intact: 3 records in 1 chain.\n"
+
+    @pytest.mark.parametrize(
+        ("statement", "damage", "seq"),
+        [
+            ("UPDATE audit_records SET payload = :junk WHERE kind = 'score'", "MUTATED", 2),
+            ("UPDATE audit_records SET principal = 'somebody else' WHERE kind = 'score'", "MUTATED", 2),
+            ("DELETE FROM audit_records WHERE kind = 'score'", "GAP", 2),
+            ("DELETE FROM audit_records WHERE kind = 'genesis'", "GAP", 1),
+        ],
+    )
+    def test_tampering_is_named_by_record_and_kind(
+        self, normalcy: Normalcy, settings: Settings, statement: str, damage: str, seq: int
+    ) -> None:
+        record_id = next(record.record_id for record in records(settings) if record.kind == "score")
+        tamper(settings, statement, **({"junk": b"{}"} if ":junk" in statement else {}))
+        done = normalcy("audit", "verify", "--json")
+        assert done.code == 1
+        (found,) = done.json["tampering"]
+        is_there = statement.startswith("UPDATE")
+        assert (found["damage"], found["seq"], found["record_id"]) == (damage, seq, record_id if is_there else None)
+        said = normalcy("audit", "verify")
+        assert said.code == 1
+        assert said.out.startswith(f"{damage}: {'record ' + record_id if is_there else 'a record that is missing'}")
+        assert "TAMPERED WITH" in said.out
+
+    def test_a_lost_end_is_found_against_a_checkpoint_alone(
+        self, normalcy: Normalcy, settings: Settings, tmp_path: Path
+    ) -> None:
+        kept = tmp_path / "kept.jsonl"
+        assert normalcy("audit", "checkpoint", "--out", kept).code == 0
+        assert normalcy("audit", "verify", "--checkpoint", kept).code == 0
+        tamper(settings, "DELETE FROM audit_records WHERE kind = 'seal'")
+        assert normalcy("audit", "verify").code == 0
+        done = normalcy("audit", "verify", "--checkpoint", kept, "--json")
+        assert (done.code, done.json["tampering"][0]["damage"]) == (1, "TRUNCATED")
+        assert normalcy("audit", "verify", "--checkpoint", kept, "--since", "2999-01").code == 0
+
+    def test_a_checkpoint_that_was_edited_cannot_be_checked_against(self, normalcy: Normalcy, tmp_path: Path) -> None:
+        kept = tmp_path / "kept.jsonl"
+        normalcy("audit", "checkpoint", "--out", kept)
+        kept.write_bytes(kept.read_bytes().replace(b'"seq":3', b'"seq":2'))
+        done = normalcy("audit", "verify", "--checkpoint", kept)
+        assert done.code == 2
+        assert "cut or edited" in done.err
+        assert normalcy("audit", "verify", "--checkpoint", tmp_path / "none").code == 2
+
+    def test_a_writer_that_still_runs_is_no_damage(self, normalcy: Normalcy, settings: Settings) -> None:
+        tamper(settings, "DELETE FROM audit_records WHERE kind = 'seal'")
+        done = normalcy("audit", "verify")
+        assert done.code == 0
+        assert "its writer still runs, or died" in done.out
+
+
+class TestCouldNotCheck:
+    def test_a_folder_without_an_audit_is_not_intact(self, alone: Normalcy, embedded: Settings) -> None:
+        done = alone("audit", "verify")
+        assert (done.code, done.out) == (2, "")
+        assert "There is no database at" in done.err
+        assert not embedded.data_dir.exists()
+
+    def test_a_file_that_is_no_database(self, alone: Normalcy, embedded: Settings) -> None:
+        embedded.data_dir.mkdir()
+        (embedded.data_dir / FILE_NAME).write_bytes(b"not a database" * 1000)
+        assert alone("audit", "verify").code == 2
+
+    def test_a_database_that_is_away(self, alone: Normalcy, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("NORMALCY_DATABASE_URL", "postgresql://127.0.0.1:1/normalcy")
+        assert alone("audit", "verify").code == 2
+
+    @pytest.mark.parametrize("since", ["November", "2026-13", "2026", "2026-1"])
+    def test_a_month_that_is_none(self, alone: Normalcy, since: str) -> None:
+        alone("db", "upgrade")
+        assert alone("audit", "verify", "--since", since).code == 2
+
+    def test_settings_that_cannot_be_used(self, alone: Normalcy, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("NORMALCY_PORT", "tcp://10.0.0.1:80")
+        assert alone("audit", "verify").code == 2
+
+    def test_tables_that_somebody_broke(self, alone: Normalcy, embedded: Settings) -> None:
+        alone("db", "upgrade")
+        tamper(embedded, "ALTER TABLE audit_records RENAME COLUMN payload TO other")
+        assert alone("audit", "verify").code == 2
+
+    def test_a_row_that_cannot_be_read_at_all(self, alone: Normalcy, embedded: Settings) -> None:
+        alone(*SCORE)
+        tamper(embedded, "UPDATE audit_records SET chain_id = 'no chain' WHERE kind = 'score'")
+        done = alone("audit", "verify")
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith("normalcy: Could not check")
+
+    def test_guards_that_are_gone_are_told(self, alone: Normalcy, embedded: Settings) -> None:
+        alone("db", "upgrade")
+        tamper(embedded, "DROP TRIGGER audit_records_no_replace")
+        done = alone("audit", "verify")
+        assert done.code == 0
+        assert "Warning: The audit is not append-only" in done.out
+
+
+class TestShow:
+    def test_a_request_shows_its_record_and_reading_is_recorded(
+        self, normalcy: Normalcy, settings: Settings, request_id: str
+    ) -> None:
+        done = normalcy("audit", "show", request_id, "--json")
+        (record,) = done.json["records"]
+        assert (record["request_id"], record["kind"]) == (request_id, "score")
+        assert record["input"]["age_years"] == 55
+        assert "patient 4711" not in done.out
+        (reading,) = [r for r in records(settings) if r.kind == "read"]
+        assert reading.principal.startswith("command-line:")
+        assert reading.input["request_id"] == request_id
+        assert request_id in normalcy("audit", "show", request_id).out
+
+    def test_a_list_is_filtered_and_paged(self, normalcy: Normalcy, request_id: str) -> None:
+        assert request_id in normalcy("audit", "show", "--site", "SoV").out
+        assert request_id not in normalcy("audit", "show", "--site", "AA").out
+        assert request_id not in normalcy("audit", "show", "--to", "2020-01-01").out
+        first = normalcy("audit", "show", "--limit", 1, "--json").json
+        second = normalcy("audit", "show", "--limit", 1, "--cursor", first["cursor"], "--json").json
+        assert [first["records"][0]["kind"], second["records"][0]["kind"]] == ["genesis", "score"]
+
+    def test_an_unknown_request_is_one_sentence(self, normalcy: Normalcy) -> None:
+        done = normalcy("audit", "show", "nobody")
+        assert (done.code, done.out, done.err) == (1, "", "normalcy: The audit holds no such record.\n")
+
+    def test_nothing_is_shown_that_cannot_be_recorded(
+        self, normalcy: Normalcy, settings: Settings, request_id: str
+    ) -> None:
+        with audit_blocked(settings):
+            done = normalcy("audit", "show", request_id)
+        assert (done.code, done.out) == (1, "")
+        assert done.err == "normalcy: The audit could not be opened.\n"
+
+
+class TestReplay:
+    def test_a_score_is_found_again(self, normalcy: Normalcy, settings: Settings, request_id: str) -> None:
+        done = normalcy("audit", "replay", request_id, "--json")
+        assert done.code == 0
+        assert (done.json["identical"], done.json["replayed"]) == (True, 1)
+        assert normalcy("audit", "replay", request_id).out.startswith("Identical: 1 score,")
+        assert {r.route for r in records(settings) if r.kind == "read"} == {"normalcy audit replay"}
+
+    def test_a_number_that_was_changed_is_named(self, normalcy: Normalcy, settings: Settings, request_id: str) -> None:
+        record = next(record for record in records(settings) if record.kind == "score")
+        record.output["score"]["expected_ns"] += 0.001
+        tamper(settings, "UPDATE audit_records SET payload = :new WHERE kind = 'score'", new=_encoded(vars(record)))
+        done = normalcy("audit", "replay", request_id)
+        assert done.code == 1
+        assert done.out.startswith("Not identical")
+        assert "  score.expected_ns\n" in done.out
+
+    def test_what_cannot_be_replayed_is_not_called_different(self, normalcy: Normalcy) -> None:
+        done = normalcy("audit", "replay", "nobody")
+        assert (done.code, done.out) == (2, "")
+
+
+class TestExport:
+    def test_csv_holds_every_record_once(
+        self, normalcy: Normalcy, settings: Settings, request_id: str, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "audit.csv"
+        expected = [record.record_id for record in records(settings)]
+        done = normalcy("audit", "export", "--out", out, "--json")
+        assert (done.code, done.json["records"]) == (0, 3)
+        with out.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["record_id"] for row in rows] == expected
+        assert rows[1]["request_id"] == request_id
+        assert json.loads(rows[1]["input"])["diameter_mm"] == 41
+        assert stat.S_IMODE(out.stat().st_mode) == 0o600
+
+    def test_an_export_is_recorded_with_the_digest_of_the_file(
+        self, normalcy: Normalcy, settings: Settings, tmp_path: Path
+    ) -> None:
+        normalcy(*SCORE)
+        done = normalcy("audit", "export", "--out", tmp_path / "audit.csv", "--site", "SoV", "--json")
+        (reading,) = [record for record in records(settings) if record.kind == "read"]
+        assert reading.output == {"records": 1, "sha256": done.json["sha256"]}
+        assert reading.input["site"] == "SoV"
+
+    def test_fhir_has_one_event_a_line(self, normalcy: Normalcy, request_id: str, tmp_path: Path) -> None:
+        out = tmp_path / "audit.ndjson"
+        assert normalcy("audit", "export", "--format", "fhir", "--out", out).code == 0
+        events = [json.loads(line) for line in out.read_text().splitlines()]
+        assert [event["resourceType"] for event in events] == ["AuditEvent"] * 3
+        assert request_id in json.dumps(events[1])
+
+    def test_times_cut_an_export(self, normalcy: Normalcy, request_id: str, tmp_path: Path) -> None:
+        assert request_id
+        for number, cut in enumerate((["--to", "2020-01-01"], ["--from", "2999-01-01T00:00:00+01:00"])):
+            done = normalcy("audit", "export", "--out", tmp_path / f"{number}.csv", *cut, "--json")
+            assert done.json["records"] == 0
+        assert normalcy("audit", "export", "--out", tmp_path / "x.csv", "--from", "yesterday").code == 2
+
+    def test_a_damaged_record_does_not_stop_an_export(
+        self, normalcy: Normalcy, settings: Settings, request_id: str, tmp_path: Path
+    ) -> None:
+        tamper(settings, "UPDATE audit_records SET payload = :junk WHERE kind = 'score'", junk=b"junk")
+        for kind in ("csv", "fhir"):
+            done = normalcy(
+                "audit", "export", "--format", kind, "--out", tmp_path / kind, "--to", "2999-01-01", "--json"
+            )
+            assert done.code == 0
+        with (tmp_path / "csv").open(newline="") as file:
+            rows = {row["request_id"]: row for row in csv.DictReader(file)}
+        assert (rows[request_id]["damaged"], rows[request_id]["kind"]) == ("true", "score")
+
+    def test_a_file_is_never_overwritten(self, normalcy: Normalcy, tmp_path: Path) -> None:
+        out = tmp_path / "audit.csv"
+        out.write_text("mine")
+        done = normalcy("audit", "export", "--out", out)
+        assert done.code == 1
+        assert "not overwritten" in done.err
+        assert out.read_text() == "mine"
+
+    def test_no_file_appears_whose_export_cannot_be_recorded(
+        self, normalcy: Normalcy, settings: Settings, tmp_path: Path
+    ) -> None:
+        normalcy(*SCORE)
+        folder = tmp_path / "out"
+        folder.mkdir()
+        with audit_blocked(settings):
+            done = normalcy("audit", "export", "--out", folder / "audit.csv")
+        assert done.code == 1
+        assert list(folder.iterdir()) == []
+
+
+def _encoded(payload: dict[str, object]) -> bytes:
+    return json.dumps(payload).encode()

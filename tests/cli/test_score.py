@@ -1,0 +1,276 @@
+import csv
+import hashlib
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.formats.score_row import COLUMNS
+from app.services import score_file
+from app.settings import Settings
+from tests.cli.running import READING, Done, Normalcy
+from tests.cli.test_audit import audit_blocked
+from tests.web.serving import records, serving
+
+HEADER = (
+    "id,site,age_years,sex,height_cm,weight_kg,diameter_mm,thresholds,convention.edge,measurement_sd_mm,model_version"
+)
+GOOD = "a,SoV,55,male,176,84,41,2;3,leading,0.5,"
+BAD = {
+    "b,SoV,30,female,1.65,60,30,,,,": "given_in_m",
+    "c,SoV,forty,female,165,60,30,,,,": "wrong_type",
+    "d,ZZ,30,female,165,60,30,,,,": "unknown_site",
+    "e,SoV,30,female,165,60,30,,,,9.0.0": "unknown_version",
+    "f,SoV,30": "ragged_row",
+    "g,SoV,30,female,165,60,30,,upper,,": "not_a_choice",
+    "h,,30,female,165,60,,,,,": "missing",
+    "i,SoV,30,female,165,60,nan,,,,": "wrong_type",
+    "j,SoV,30,female,165,60,30,2;x,,,": "wrong_type",
+}
+CANARY = "Mrs Example"
+
+
+def write(path: Path, *rows: str, header: str = HEADER) -> Path:
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def one(normalcy: Normalcy, *more: str) -> Done:
+    return normalcy("score", "--site", "SoV", *READING, *more)
+
+
+class TestOneReading:
+    def test_the_answer_is_on_record_before_it_is_shown(self, normalcy: Normalcy, settings: Settings) -> None:
+        done = one(normalcy, "--threshold", "2", "--threshold", "3", "--subject", CANARY, "--json")
+        assert done.code == 0
+        record = next(record for record in records(settings) if record.kind == "score")
+        assert (record.request_id, record.route) == (done.json["request_id"], "normalcy score")
+        assert record.output["score"] == done.json["score"]
+        assert [entry["threshold"] for entry in done.json["score"]["exceedance"]] == [2.0, 3.0]
+        assert CANARY not in done.out + json.dumps(vars(record))
+
+    def test_people_read_the_sentence_and_where_it_is_on_record(self, normalcy: Normalcy) -> None:
+        done = one(normalcy, "--edge", "leading")
+        assert done.out.startswith("Evaluation model, not for care")
+        assert "SoV 1.1.0; on record as request " in done.out
+
+    def test_every_fault_is_told_at_once(self, alone: Normalcy, embedded: Settings) -> None:
+        done = alone("score", "--site", "SoV", "--age-years", 200, "--sex", "man", "--height-cm", 1.76)
+        assert (done.code, done.out) == (1, "")
+        for words in ("age_years must", "choose the reference sex", "given in m?", "weight_kg is required"):
+            assert words in done.err
+        assert not embedded.data_dir.exists()
+
+    @pytest.mark.parametrize(
+        "words", [["--in", "x.csv"], ["--out", "y.csv"], ["--in", "x.csv", "--out", "y.csv", "--age-years", "5"], []]
+    )
+    def test_options_that_do_not_go_together_are_refused(self, alone: Normalcy, words: list[str]) -> None:
+        assert alone("score", *words).code == 2
+
+    def test_no_record_no_score(self, normalcy: Normalcy, settings: Settings) -> None:
+        with audit_blocked(settings):
+            done = one(normalcy)
+        assert (done.code, done.out) == (1, "")
+
+
+class TestCurrent:
+    def test_an_activation_decides_which_version_answers(self, normalcy: Normalcy, settings: Settings) -> None:
+        def version() -> Any:
+            return one(normalcy, "--json").json["provenance"]["model"]["version"]
+
+        assert version() == "1.1.0"
+        made = normalcy("models", "activate", "SoV", "1.0.0", "--json").json
+        assert version() == "1.0.0"
+        assert made["activated_by"].startswith("command-line:")
+        (record,) = [record for record in records(settings) if record.kind == "activation"]
+        assert record.model == {name: made[name] for name in ("site", "version", "sha256")}
+
+    def test_a_version_that_is_not_what_was_published_is_not_activated(
+        self, normalcy: Normalcy, settings: Settings, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        damaged = tmp_path / "models"
+        shutil.copytree(models, damaged)
+        card = damaged / "SoV" / "1.0.0" / "card.json"
+        card.chmod(0o600)
+        card.write_bytes(card.read_bytes().replace(b"200", b"201", 1))
+        monkeypatch.setenv("NORMALCY_MODELS_DIR", str(damaged))
+        done = normalcy("models", "activate", "SoV", "1.0.0")
+        assert done.code == 1
+        assert "card.json: its bytes do not match" in done.err
+        assert records(settings) == []
+        assert one(normalcy, "--json").json["provenance"]["model"]["version"] == "1.1.0"
+
+
+class TestFile:
+    def test_a_bad_row_says_why_and_spoils_no_other(self, normalcy: Normalcy, tmp_path: Path) -> None:
+        source = write(tmp_path / "in.csv", GOOD, *BAD, "", GOOD.replace("a,SoV", "z,AA"))
+        done = normalcy("score", "--in", source, "--out", tmp_path / "out.csv", "--json")
+        assert (done.code, done.json["succeeded"], done.json["failed"]) == (0, 2, len(BAD))
+        rows = table(tmp_path / "out.csv")
+        assert [row["id"] for row in rows] == [*"abcdefghij", "z"]
+        assert [row["index"] for row in rows] == [str(k) for k in range(len(rows))]
+        assert [row["error_codes"] for row in rows] == ["", *BAD.values(), ""]
+        assert all(bool(row["errors"]) != bool(row["expected_ns"]) for row in rows)
+
+    def test_a_row_has_the_digits_of_the_single_answer(self, normalcy: Normalcy, tmp_path: Path) -> None:
+        normalcy("score", "--in", write(tmp_path / "in.csv", GOOD), "--out", tmp_path / "out.csv")
+        (row,) = table(tmp_path / "out.csv")
+        more = ("--threshold", "2", "--threshold", "3", "--edge", "leading", "--measurement-sd-mm", "0.5")
+        answer = one(normalcy, *more, "--json").json
+        score, error_free, reference = (answer[n] for n in ("score", "score_with_measurement_error", "reference"))
+        assert float(row["expected_ns"]) == score["expected_ns"]
+        assert float(row["hdi_high"]) == score["hdi"]["high"]
+        assert row["probability_above"] == ";".join(str(entry["probability"]) for entry in score["exceedance"])
+        assert float(row["error_free_hdi_low"]) == error_free["hdi"]["low"]
+        assert float(row["interval_low_mm"]) == reference["interval_mm"]["low"]
+        assert float(row["altman_z"]) == answer["comparators"]["altman_z"]
+        assert row["advisories"] == ";".join(advisory["code"] for advisory in answer["advisories"])
+        assert (row["verdict"], row["cohort"]) == (answer["reliability"]["verdict"], "simulated")
+
+    def test_a_run_leaves_one_record_with_digests_and_no_names(
+        self, normalcy: Normalcy, settings: Settings, tmp_path: Path
+    ) -> None:
+        source, out = write(tmp_path / f"{CANARY}.csv", GOOD.replace("a,", f"{CANARY},", 1), *BAD), tmp_path / "out.csv"
+        done = normalcy("score", "--in", source, "--out", out, "--json").json
+        (record,) = [record for record in records(settings) if record.kind == "score"]
+        assert record.request_id == done["request_id"]
+        assert record.input == {"file_sha256": hashlib.sha256(source.read_bytes()).hexdigest(), "rows": 1 + len(BAD)}
+        assert record.output["file_sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
+        assert (record.output["succeeded"], record.output["failed"]) == (1, len(BAD))
+        assert [model["version"] for model in record.output["models"]] == ["1.1.0"]
+        assert record.model["version"] == "1.1.0"
+        assert CANARY not in json.dumps(vars(record))
+
+    def test_the_same_readings_give_the_same_file(self, normalcy: Normalcy, tmp_path: Path) -> None:
+        source = write(tmp_path / "in.csv", GOOD, *BAD)
+        digests = {
+            normalcy("score", "--in", source, "--out", tmp_path / f"{k}.csv", "--json").json["output_sha256"]
+            for k in range(2)
+        }
+        assert len(digests) == 1
+
+    def test_blocks_keep_the_order_and_lose_nothing(
+        self, alone: Normalcy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lines = [f"{k},{'SoV' if k % 3 else 'AA'},{20 + k},male,176,84,{30 + k},,,," for k in range(10)]
+        source = write(tmp_path / "in.csv", *lines)
+        alone("score", "--in", source, "--out", tmp_path / "whole.csv")
+        monkeypatch.setattr(score_file, "BLOCK_ROWS", 3)
+        alone("score", "--in", source, "--out", tmp_path / "blocks.csv")
+        assert [row["id"] for row in table(tmp_path / "blocks.csv")] == [str(k) for k in range(10)]
+        assert (tmp_path / "blocks.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+    def test_a_site_for_all_rows_can_be_given(self, alone: Normalcy, tmp_path: Path) -> None:
+        source = write(tmp_path / "in.csv", "55,male,176,84,41", header="age_years,sex,height_cm,weight_kg,diameter_mm")
+        assert alone("score", "--in", source, "--out", tmp_path / "no.csv").code == 1
+        assert alone("score", "--site", "AA", "--in", source, "--out", tmp_path / "out.csv").code == 0
+        assert table(tmp_path / "out.csv")[0]["site"] == "AA"
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            (b"", "Column age_years is missing"),
+            ((HEADER.replace("id,", "name,") + "\n").encode(), "Column name is not known"),
+            ((HEADER + ",id\n").encode(), "Column id stands there twice"),
+            ((HEADER + "\n\xe9").encode("latin-1"), "not UTF-8"),
+            ((HEADER + '\n"a,SoV').encode(), "not valid CSV"),
+        ],
+    )
+    def test_what_is_no_table_of_readings_is_refused_whole(
+        self, alone: Normalcy, tmp_path: Path, content: bytes, words: str
+    ) -> None:
+        source, folder = tmp_path / "in.csv", tmp_path / "out"
+        source.write_bytes(content)
+        folder.mkdir()
+        done = alone("score", "--in", source, "--out", folder / "out.csv")
+        assert done.code == 1
+        assert words in done.err
+        assert list(folder.iterdir()) == []
+
+    def test_a_file_is_never_overwritten_and_other_kinds_are_refused(self, alone: Normalcy, tmp_path: Path) -> None:
+        source, out = write(tmp_path / "in.csv", GOOD), tmp_path / "out.csv"
+        out.write_text("mine")
+        assert "not overwritten" in alone("score", "--in", source, "--out", out).err
+        assert out.read_text() == "mine"
+        assert ".csv or .parquet" in alone("score", "--in", source, "--out", tmp_path / "out.xlsx").err
+        assert "cannot be read" in alone("score", "--in", tmp_path / "none.csv", "--out", tmp_path / "n.csv").err
+        assert "cannot be written" in alone("score", "--in", source, "--out", tmp_path / "no" / "out.csv").err
+
+    def test_no_file_appears_whose_run_cannot_be_recorded(
+        self, normalcy: Normalcy, settings: Settings, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "out"
+        folder.mkdir()
+        source = write(tmp_path / "in.csv", GOOD)
+        with audit_blocked(settings):
+            done = normalcy("score", "--in", source, "--out", folder / "out.csv")
+        assert done.code == 1
+        assert list(folder.iterdir()) == []
+
+
+class TestParquet:
+    def test_parquet_and_csv_hold_the_same(self, alone: Normalcy, tmp_path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        readings = {
+            "id": ["a", "b"],
+            "site": ["SoV", "SoV"],
+            "age_years": [55, 30],
+            "sex": ["male", "female"],
+            "height_cm": [176.0, 165.0],
+            "weight_kg": [84.0, None],
+            "diameter_mm": [41.0, 30.0],
+            "thresholds": [[2.0, 3.0], None],
+            "include_unreliable": [True, False],
+        }
+        pq.write_table(pa.table(readings), tmp_path / "in.parquet")
+        done = alone("score", "--in", tmp_path / "in.parquet", "--out", tmp_path / "out.parquet", "--json")
+        assert (done.json["succeeded"], done.json["failed"]) == (1, 1)
+        alone("score", "--in", tmp_path / "in.parquet", "--out", tmp_path / "out.csv")
+        rows = pq.read_table(tmp_path / "out.parquet").to_pylist()
+        assert list(rows[0]) == [column.name for column in COLUMNS]
+        assert rows[1]["error_codes"] == "missing"
+        as_text = [{name: "" if cell is None else str(cell) for name, cell in row.items()} for row in rows]
+        assert as_text == table(tmp_path / "out.csv")
+
+    def test_a_file_that_is_no_parquet_is_refused(self, alone: Normalcy, tmp_path: Path) -> None:
+        (tmp_path / "in.parquet").write_bytes(b"PAR1 not really")
+        done = alone("score", "--in", tmp_path / "in.parquet", "--out", tmp_path / "out.csv")
+        assert done.code == 1
+        assert "not Parquet" in done.err
+
+    def test_without_pyarrow_one_sentence_says_what_to_install(
+        self, alone: Normalcy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        source = write(tmp_path / "in.csv", GOOD)
+        done = alone("score", "--in", source, "--out", tmp_path / "out.parquet")
+        assert (done.code, (tmp_path / "out.parquet").exists()) == (1, False)
+        assert done.err.startswith("normalcy: This command needs pyarrow")
+
+
+def test_the_command_line_agrees_with_a_service_that_runs_beside_it(
+    alone: Normalcy, embedded: Settings, models: Path
+) -> None:
+    with serving(embedded, models) as running:
+        body = dict(zip([name.strip("-").replace("-", "_") for name in READING[::2]], READING[1::2], strict=True))
+        asked = {name: value if name == "sex" else float(value) for name, value in body.items()}
+        answer = running.score(asked).json()
+        said = one(alone, "--json").json
+    shared = ("site", "input", "score", "reference", "comparators", "reliability", "advisories", "summary")
+    assert {name: said[name] for name in shared} == {name: answer[name] for name in shared}
+
+
+def test_the_documents_explain_every_column() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "score-files.md").read_text()
+    for column in COLUMNS:
+        assert f"| `{column.name}` | {column.kind} | {column.meaning} |" in text

@@ -1,0 +1,86 @@
+import io
+from collections.abc import Mapping
+
+import pytest
+
+from app.errors import TableRefused
+from app.formats.csv_table import CsvReader
+from app.formats.reading_row import KNOWN, check_columns, read_item
+
+CELLS = {"site": "SoV", "age_years": "55", "sex": "male", "height_cm": "176", "weight_kg": "84", "diameter_mm": "41"}
+
+
+def codes(cells: Mapping[str, object]) -> list[tuple[str, str]]:
+    return [(fault.code, fault.field) for fault in read_item(0, cells).faults]
+
+
+def test_a_row_of_texts_and_a_row_of_numbers_ask_the_same() -> None:
+    more = {"thresholds": "2; 3", "include_unreliable": "TRUE", "convention.edge": "inner", "hdi_probability": "9e-1"}
+    typed = {"thresholds": [2.0, 3.0], "include_unreliable": True, "convention.edge": "inner", "hdi_probability": 0.9}
+    numbers = {n: float(c) if n.endswith(("s", "m", "g")) and n not in ("thresholds",) else c for n, c in CELLS.items()}
+    text, binary = read_item(4, {**CELLS, **more}), read_item(4, {**numbers, **typed})
+    assert text == binary
+    assert text.request is not None
+    assert (text.index, text.request.question.thresholds, text.request.question.hdi_probability) == (4, (2.0, 3.0), 0.9)
+    assert (text.request.question.convention.edge, text.request.question.include_unreliable) == ("inner", True)
+
+
+def test_an_empty_cell_is_a_field_that_was_not_given() -> None:
+    item = read_item(0, {**CELLS, "thresholds": "", "measurement_sd_mm": "", "convention.phase": None})
+    assert item == read_item(0, CELLS)
+    assert codes({**CELLS, "weight_kg": ""}) == [("missing", "weight_kg")]
+
+
+@pytest.mark.parametrize("cell", ["4_1", "41,5", "0x29", "٤١", "one", "NaN", "true"])
+def test_what_is_no_number_is_never_taken_for_one(cell: str) -> None:
+    assert codes({**CELLS, "diameter_mm": cell}) == [("wrong_type", "diameter_mm")]
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "code"),
+    [
+        ("thresholds", "2;;3", "wrong_type"),
+        ("thresholds", "99", "out_of_range"),
+        ("include_unreliable", "yes", "wrong_type"),
+        ("convention.edge", "upper", "not_a_choice"),
+        ("sex", "M", "not_a_choice"),
+        ("diameter_mm", "inf", "wrong_type"),
+        ("diameter_mm", float("nan"), "wrong_type"),
+        ("diameter_mm", True, "wrong_type"),
+    ],
+)
+def test_a_wrong_cell_is_named(name: str, cell: object, code: str) -> None:
+    assert [found for found, _ in codes({**CELLS, name: cell})] == [code]
+
+
+def test_every_fault_of_a_row_is_told() -> None:
+    wrong = {**CELLS, "site": "", "age_years": "x", "height_cm": "1.76"}
+    assert {code for code, _ in codes(wrong)} == {"missing", "wrong_type", "given_in_m"}
+
+
+def test_columns_are_known_or_refused() -> None:
+    check_columns(KNOWN, None)
+    with pytest.raises(TableRefused) as refused:
+        check_columns(["site", "site", "age_years", "sex", "heigth_cm", "weight_kg"], None)
+    problems = refused.value.problems
+    assert "Column height_cm is missing." in problems
+    assert "Column diameter_mm is missing." in problems
+    assert "Column heigth_cm is not known." in problems
+    assert "Column site stands there twice." in problems
+
+
+class TestCsv:
+    def read(self, content: bytes) -> CsvReader:
+        return CsvReader(io.BytesIO(content), len(content))
+
+    def test_a_mark_blank_lines_and_quotes_are_understood(self) -> None:
+        reader = self.read('\ufeffid , site\r\n"a, b",x\r\n\r\n ,\r\n"c\nd",y'.encode())
+        assert reader.columns == ["id", "site"]
+        assert list(reader) == [{"id": "a, b", "site": "x"}, {"id": "c\nd", "site": "y"}]
+        assert reader.share() == 1.0
+
+    def test_a_ragged_row_keeps_what_it_has_and_is_refused(self) -> None:
+        for line in (b"7,SoV,55", b"7,SoV,55,male,1,2"):
+            (row,) = self.read(b"id,site,age_years,sex\n" + line)
+            item = read_item(0, row)
+            assert (item.id, [fault.code for fault in item.faults]) == ("7", ["ragged_row"])
