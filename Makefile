@@ -65,7 +65,7 @@ models: $(TRAIN)/.ready ## train the shipped models again, into build/models
 
 .PHONY: pins
 pins: ## compile the hash-pinned requirements again (needs uv)
-	for part in serve train dev build; do \
+	for part in serve train gpu dev build; do \
 		uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
 			requirements/$$part.in -o requirements/$$part.txt || exit 1; \
 	done

@@ -35,14 +35,14 @@ def test_serving_installs_no_tensorflow() -> None:
     assert not {"tensorflow", "gpflow", "tf-keras", "keras", "scikit-learn", "matplotlib"} & pins("serve").keys()
 
 
-@pytest.mark.parametrize("larger", ["train", "dev"])
+@pytest.mark.parametrize("larger", ["train", "gpu", "dev"])
 def test_every_environment_shares_the_pins_of_serving(larger: str) -> None:
     shared = pins("serve")
     assert "numpy" in shared
     assert {name: pins(larger).get(name) for name in shared} == shared
 
 
-@pytest.mark.parametrize("name", ["serve", "train", "dev", "build"])
+@pytest.mark.parametrize("name", ["serve", "train", "gpu", "dev", "build"])
 def test_every_pin_has_a_hash_and_no_address(name: str) -> None:
     text = (REQUIREMENTS / f"{name}.txt").read_text()
     blocks = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]

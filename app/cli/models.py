@@ -21,14 +21,14 @@ def list_versions(models: ModelsOption = DEFAULT_STORE, json: JsonOption = False
     """Every published version, the cohort that it was trained on, and its digest."""
     from app.store import load, verify
 
-    rows = []
+    rows: list[dict[str, str | int]] = []
     for found in verify(models):
-        row = {"site": found.site, "version": found.version}
+        row: dict[str, str | int] = {"site": found.site, "version": found.version}
         if found.refused:
             rows.append(row | {"cohort": "", "people": "", "created_at": "", "sha256": f"refused: {found.refused}"})
             continue
         card = load(models, found.site, found.version).card
-        rows.append(row | {"cohort": card.cohort.name, "people": str(card.cohort.size), "created_at": card.created_at,
+        rows.append(row | {"cohort": card.cohort.name, "people": card.cohort.size, "created_at": card.created_at,
                            "sha256": found.sha256 or ""})  # fmt: skip
 
     def people() -> None:
@@ -37,9 +37,9 @@ def list_versions(models: ModelsOption = DEFAULT_STORE, json: JsonOption = False
             return
         table = Table(*rows[0])
         for row in rows:
-            day, digest = row["created_at"][:10], row["sha256"]
+            day, digest = str(row["created_at"])[:10], str(row["sha256"])
             short = digest if digest.startswith("refused") else digest[:16]  # enough to tell versions apart
-            table.add_row(*(row | {"created_at": day, "sha256": short}).values())
+            table.add_row(*map(str, (row | {"created_at": day, "sha256": short}).values()))
         Console().print(table)
 
     show(rows, json, people)

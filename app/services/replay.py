@@ -32,12 +32,17 @@ async def replay(service: RunningService, caller: Caller, request_id: str, item:
     """Of every score under this request id, or of one item."""
     async with service.database.reading() as connection:
         page = await find_records(connection, Filter(request_id=request_id), limit=LARGEST_PAGE)
-    scores = [r for r in page.records if r.get("kind") == "score" and item in (None, r["item"])]
+    scores = [r for r in page.records if _is_reading(r) and item in (None, r["item"])]
     if not scores:
         raise UnknownRecord
     await record_reading(service, caller, {"request_id": request_id, "item": item}, len(scores))
     found = [difference for record in scores for difference in await _replay_one(service, record)]
     return summary(found, len(scores))
+
+
+def _is_reading(record: Json) -> bool:
+    """The record of a whole file holds digests and counts, no reading that could be scored again."""
+    return record.get("kind") == "score" and "diameter_mm" in (record.get("input") or {})
 
 
 def summary(differences: list[Difference], replayed: int) -> Json:

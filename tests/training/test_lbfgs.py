@@ -28,6 +28,19 @@ def test_it_comes_back_from_a_matrix_without_a_cholesky_factor() -> None:
     np.testing.assert_allclose(x.numpy(), 2.0 / 3.0, rtol=1e-4)
 
 
+def test_a_refused_step_does_not_pass_for_convergence() -> None:
+    point = tf.Variable(np.array([-1.5, 2.0]))
+
+    # Rosenbrock's valley with a wall beside it: the first line search ends in front of the wall, far from (1, 1).
+    def loss() -> object:
+        above = point[1] - point[0] ** 2
+        inside = tf.where(above < 0.01, tf.ones_like(above), np.nan * tf.ones_like(above))
+        return inside * 1e4 * (100.0 * above**2 + (1.0 - point[0]) ** 2)
+
+    lbfgs.minimise(loss, [point], 200, lambda fraction, objective: None)
+    np.testing.assert_allclose(point.numpy(), [1.0, 1.0], atol=1e-2)
+
+
 def test_a_start_without_a_finite_objective_is_an_error() -> None:
     x = tf.Variable(np.array([2.0]))
     with pytest.raises(FloatingPointError):

@@ -1,6 +1,6 @@
 """Problem details, RFC 9457."""
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from app.web.schemas.base import Described, Traced
 
@@ -12,6 +12,10 @@ class FieldFault(Described):
 
 
 class Problem(Traced):
+    """Members beyond these may be there, as RFC 9457 allows: readiness tells its checks in them."""
+
+    model_config = ConfigDict(extra="allow")
+
     type: str = Field(description="Leads to the explanation of this kind of problem.")
     title: str
     status: int = Field(ge=400, le=599)

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Runs once, inside PostgreSQL's container, when the database is made. The service logs in as a member of the writer
+# and of the auditor: it adds records and reads them, and can neither change nor remove one. Migrations and keys take
+# the administrator's login.
+set -eu
+password=$(cat /run/secrets/database_service_password)
+psql --username "$POSTGRES_USER" --dbname "$POSTGRES_DB" --set ON_ERROR_STOP=1 --set password="$password" <<'SQL'
+CREATE ROLE normalcy_writer NOLOGIN;
+CREATE ROLE normalcy_auditor NOLOGIN;
+CREATE ROLE normalcy_service LOGIN PASSWORD :'password' IN ROLE normalcy_writer, normalcy_auditor;
+SQL

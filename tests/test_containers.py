@@ -1,0 +1,185 @@
+"""What the container files promise, as far as it can be read from them. What was tried for real: docs/containers.md."""
+
+import re
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+ROOT = Path(__file__).parent.parent
+FROM = re.compile(r"^FROM (\S+) AS (\S+)$", re.MULTILINE)
+PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", re.MULTILINE)
+
+
+def dockerfile() -> str:
+    """With continued lines joined, and without comments."""
+    text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    return text.replace("\\\n", " ")
+
+
+def stages() -> dict[str, tuple[str, str]]:
+    """By name: what a stage begins with, and its text."""
+    parts = re.split(r"^(?=FROM )", dockerfile(), flags=re.MULTILINE)[1:]
+    found = [FROM.match(part) for part in parts]
+    return {name[2]: (name[1], part) for name, part in zip(found, parts, strict=True) if name}
+
+
+def lineage(target: str) -> str:
+    """All that is in an image: its stage, and those that it begins with."""
+    begins, text = stages()[target]
+    return (lineage(begins) if begins in stages() else "") + text
+
+
+def compose() -> dict[str, Any]:
+    return dict(yaml.safe_load((ROOT / "docker-compose.yml").read_text()))
+
+
+def pins(name: str) -> dict[str, str]:
+    return dict(PIN.findall((ROOT / "requirements" / f"{name}.txt").read_text()))
+
+
+class TestDockerfile:
+    def test_there_is_one_base_and_cpu_is_what_one_gets(self) -> None:
+        names = list(stages())
+        assert {begins for begins, _ in stages().values() if begins not in names} == {"debian:bookworm-slim"}
+        assert names[-1] == "cpu"
+        assert "gpu" in names
+
+    @pytest.mark.parametrize("target", ["cpu", "gpu"])
+    def test_an_image_runs_as_a_number_that_is_not_root(self, target: str) -> None:
+        (user,) = re.findall(r"^USER (\S+)$", lineage(target), re.MULTILINE)
+        assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", user)
+
+    @pytest.mark.parametrize("target", ["cpu", "gpu"])
+    def test_an_image_holds_models_migrations_and_a_health_check(self, target: str) -> None:
+        text = lineage(target)
+        assert "COPY models_store models_store" in text
+        assert "COPY --from=program /opt/normalcy /opt/normalcy" in text
+        assert "COPY migrations migrations" in stages()["program"][1]
+        (check,) = re.findall(r"^HEALTHCHECK .*", text, re.MULTILINE)
+        assert "/health/ready" in check
+        assert "curl" not in text
+        assert re.search(r"^VOLUME /var/lib/normalcy$", text, re.MULTILINE)
+        assert "NORMALCY_DATA_DIR=/var/lib/normalcy" in text
+
+    @pytest.mark.parametrize(("target", "pinned"), [("cpu", "serve"), ("gpu", "gpu")])
+    def test_an_image_gets_its_own_packages_by_their_hashes(self, target: str, pinned: str) -> None:
+        assert re.findall(r"COPY --from=(\S+-packages)", lineage(target)) == [f"{target}-packages"]
+        installing = stages()[f"{target}-packages"][1]
+        assert f"COPY requirements/{pinned}.txt ." in installing
+        assert f"--require-hashes -r {pinned}.txt" in installing
+
+    def test_only_the_gpu_image_has_tensorflow(self) -> None:
+        assert "tensorflow" not in pins("serve")
+        assert "tensorflow" not in lineage("cpu")
+        assert "NORMALCY_BACKEND=tensorflow" in lineage("gpu")
+        assert {"tensorflow", "nvidia-cudnn-cu12"} <= pins("gpu").keys()
+
+    def test_the_gpu_image_computes_with_the_versions_of_serving_and_training(self) -> None:
+        found, serving, training = pins("gpu"), pins("serve"), pins("train")
+        assert {name: found.get(name) for name in serving} == serving
+        assert found["tensorflow"] == training["tensorflow"]
+        text = (ROOT / "requirements" / "gpu.txt").read_text()
+        blocks = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
+        assert all("--hash=sha256:" in block for block in blocks)
+        assert "://" not in text
+
+    def test_packages_are_installed_before_the_program_is_copied(self) -> None:
+        for name in ("cpu-packages", "gpu-packages", "installer", "python"):
+            assert not re.search(r"^COPY (app|migrations|\.) ", stages()[name][1], re.MULTILINE)
+
+    def test_the_builder_is_sent_only_what_an_image_holds(self) -> None:
+        lines = (ROOT / ".dockerignore").read_text().splitlines()
+        rules = [line for line in lines if line and not line.startswith("#")]
+        assert rules[0] == "*"
+        sent = {rule[1:] for rule in rules if rule.startswith("!")}
+        copied = set(re.findall(r"^COPY (?!--from)(\S+) ", dockerfile(), re.MULTILINE))
+        assert sent == copied
+        assert "**/__pycache__" in rules
+
+
+class TestCompose:
+    def test_migrations_run_once_before_the_service(self) -> None:
+        services = compose()["services"]
+        assert services["migrate"]["command"] == ["db", "upgrade"]
+        assert services["migrate"]["restart"] == "no"
+        for name in ("service", "service-gpu"):
+            assert services[name]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
+        assert services["migrate"]["depends_on"]["database"] == {"condition": "service_healthy"}
+        assert "pg_isready" in services["database"]["healthcheck"]["test"]
+
+    @pytest.mark.parametrize("name", ["migrate", "service", "service-gpu"])
+    def test_our_containers_can_write_to_their_volume_alone(self, name: str) -> None:
+        service = compose()["services"][name]
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["volumes"] == ["data:/var/lib/normalcy"]
+        assert "user" not in service
+
+    def test_secrets_are_files_and_never_values(self) -> None:
+        whole = compose()
+        secrets = whole["secrets"]
+        assert all(secret["file"] == f"./secrets/{name}" for name, secret in secrets.items())
+        for service in whole["services"].values():
+            handed = set(service["secrets"])
+            assert handed <= secrets.keys()
+            for name, value in service["environment"].items():
+                assert not re.search(r"PASSWORD$|URL$|KEY$", name)
+                if name.endswith("_FILE"):
+                    assert value.removeprefix("/run/secrets/") in handed
+
+    def test_the_service_does_not_hold_the_administrators_login(self) -> None:
+        for name in ("service", "service-gpu"):
+            assert not any("admin" in secret for secret in compose()["services"][name]["secrets"])
+
+    def test_the_gpu_is_reserved_in_a_profile_of_its_own(self) -> None:
+        services = compose()["services"]
+        assert [name for name, service in services.items() if "profiles" in service] == ["service-gpu"]
+        gpu = services["service-gpu"]
+        assert (gpu["profiles"], gpu["build"]["target"]) == (["gpu"], "gpu")
+        (device,) = gpu["deploy"]["resources"]["reservations"]["devices"]
+        assert (device["driver"], device["capabilities"]) == ("nvidia", ["gpu"])
+        assert services["service"]["build"]["target"] == "cpu"
+
+    def test_every_volume_and_file_that_is_named_is_there(self) -> None:
+        whole = compose()
+        for service in whole["services"].values():
+            for volume in service["volumes"]:
+                source = volume.split(":")[0]
+                assert (ROOT / source).exists() if source.startswith("./") else source in whole["volumes"]
+
+    def test_ports_open_to_this_machine_alone(self) -> None:
+        ports = [port for service in compose()["services"].values() for port in service.get("ports", ())]
+        assert all(port.startswith("127.0.0.1:") for port in ports)
+        assert len(ports) == len(set(ports)) == 2
+
+
+def make_secrets(folder: Path) -> dict[str, str]:
+    script = ROOT / "deploy" / "make-secrets.sh"
+    subprocess.run(["/bin/sh", script, folder], check=True)  # noqa: S603
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_secrets_are_made_once_and_match(tmp_path: Path) -> None:
+    folder = tmp_path / "secrets"
+    made = make_secrets(folder)
+    assert made.keys() == compose()["secrets"].keys()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for login in ("admin", "service"):
+        password = made[f"database_{login}_password"]
+        assert len(password) == 64
+        assert made[f"database_{login}_url"] == f"postgresql://normalcy_{login}:{password}@database:5432/normalcy"
+    assert len({made["subject_key"], made["database_admin_password"], made["database_service_password"]}) == 3
+    assert make_secrets(folder) == made
+
+
+def test_the_service_login_joins_the_roles_of_the_migrations() -> None:
+    from app.database.roles import AUDITOR, WRITER
+
+    script = (ROOT / "deploy" / "create-service-login.sh").read_text()
+    assert f"IN ROLE {WRITER}, {AUDITOR};" in script
+    assert "normalcy_owner" not in script
