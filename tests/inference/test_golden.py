@@ -54,9 +54,9 @@ class Shifted:
 
 
 @pytest.mark.parametrize(("name", "unit"), [("m1", Y_SCALE), ("v1", Y_SCALE**2), ("m2", 1.0), ("v2", 1.0)])
-def test_a_moment_off_by_more_than_1e_8_fails_by_name(cases: tuple[GoldenCase, ...], name: str, unit: float) -> None:
-    assert check_golden(Shifted(name, 0.5e-8 * unit), "log", Y_SCALE, cases).failed == 0
-    result = check_golden(Shifted(name, 2e-8 * unit), "log", Y_SCALE, cases)
+def test_a_moment_off_by_more_than_1e_9_fails_by_name(cases: tuple[GoldenCase, ...], name: str, unit: float) -> None:
+    assert check_golden(Shifted(name, 0.5e-9 * unit), "log", Y_SCALE, cases).failed == 0
+    result = check_golden(Shifted(name, 2e-9 * unit), "log", Y_SCALE, cases)
     assert (result.passed, result.failed) == (0, 24)
     assert {failure.quantity for failure in result.failures} == {name}
 
