@@ -20,9 +20,6 @@ T = TypeVar("T")
 
 def run(work: Callable[[Settings], Coroutine[Any, Any, T]]) -> T:
     """The work of a command, with the settings of the environment."""
-    # Before NumPy is loaded: a second thread gains nothing at these sizes, and one gives the same digits everywhere.
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
     from app.observability import configure_logging
 
     settings = load_settings(os.environ)

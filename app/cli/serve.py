@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 def serve() -> None:
     """Serve the API. Settings come from the environment (NORMALCY_…); without any it listens on 127.0.0.1:8000."""
-    # Before NumPy is loaded: a second thread gains nothing at these sizes, and one gives the same digits everywhere.
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
     from app.observability import configure_logging
 
     settings = load_settings(os.environ)
