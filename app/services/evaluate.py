@@ -83,7 +83,7 @@ def evaluate(model: ReadyModel, table: Table, label: NDArray[np.int64], true_z: 
         "E[NS]": found.expected_ns,
         "P(NS > 2)": found.above_2,
         "linear Z": found.linear_z,
-        "Altman Z, linear where it does not apply": np.where(found.altman_applies, found.altman_z, found.linear_z),
+        "Altman Z (else linear)": np.where(found.altman_applies, found.altman_z, found.linear_z),
     }
     hdi, healthy = found.placed.hdi, label == 0
     pit = found.percentile[healthy] / 100.0
