@@ -46,10 +46,7 @@ async def _serve(settings: Settings) -> None:
 
 
 def _settle_memory() -> None:
-    """What is loaded by now stays: the collector need not look at it again, nor look after every 700 new objects.
-
-    Interleaved rounds at 64 connections: 14 % less processor time per answer (954 against 817 µs).
-    """
+    """What is loaded by now stays: the collector need not look at it again, nor look after every 700 new objects."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
