@@ -3,6 +3,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
 SERVE := .venv/serve
 TRAIN := .venv/train
+PAPER := .venv/paper
 DEV := .venv/dev
 # NumPy gains nothing from a second BLAS thread at these sizes, and one thread gives the same digits everywhere.
 export OPENBLAS_NUM_THREADS ?= 1
@@ -27,6 +28,9 @@ $(SERVE)/.ready: requirements/serve.txt requirements/build.txt
 
 $(TRAIN)/.ready: requirements/train.txt requirements/build.txt
 	$(call environment,$(TRAIN),train)
+
+$(PAPER)/.ready: requirements/paper.txt requirements/build.txt
+	$(call environment,$(PAPER),paper)
 
 $(DEV)/.ready: requirements/dev.txt requirements/build.txt
 	$(call environment,$(DEV),dev)
@@ -65,7 +69,7 @@ models: $(TRAIN)/.ready ## train the shipped models again, into build/models
 
 .PHONY: pins
 pins: ## compile the hash-pinned requirements again (needs uv)
-	for part in serve train gpu dev build; do \
+	for part in serve train gpu paper dev build; do \
 		uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
 			requirements/$$part.in -o requirements/$$part.txt || exit 1; \
 	done
