@@ -5,6 +5,10 @@
     ├── InputRefused            a request that cannot be answered as it stands (every fault at once)
     ├── UnknownSite             no model was ever published for this site
     ├── UnknownVersion          the site has no such version
+    ├── UnknownRecord           the audit holds no such record
+    ├── NoModelLoaded           no model is loaded, or not yet
+    ├── ActivationRefused       a version cannot become current; the one before it keeps serving
+    ├── DeskFull                too many readings wait to be scored
     ├── ArtefactRefused         a stored model is not what its digest says (names the file)
     ├── NameRefused             a site or version has a name that the store does not take
     ├── VersionExists           a published version is never overwritten
@@ -67,6 +71,27 @@ class UnknownVersion(NormalcyError):
     def __init__(self, site: str, version: str) -> None:
         super().__init__(f"The site {site} has no model version {version}.")
         self.site, self.version = site, version
+
+
+class UnknownRecord(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__("The audit holds no such record.")
+
+
+class NoModelLoaded(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__("No model is loaded.")
+
+
+class ActivationRefused(NormalcyError):
+    def __init__(self, reason: str) -> None:
+        self.reason = f"The version was not activated, and the one before it keeps serving: {reason}"
+        super().__init__(self.reason)
+
+
+class DeskFull(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__("Too many readings wait to be scored. Try again in a moment.")
 
 
 class ArtefactRefused(NormalcyError):

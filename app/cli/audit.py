@@ -77,8 +77,8 @@ def show_records(
 ) -> None:
     """The records of a request, or a list in the order of time. Reading is itself recorded."""
     from app.database.records import Filter
+    from app.errors import UnknownRecord
     from app.services import read_audit
-    from app.services.refusals import UnknownRecord
 
     wanted = Filter(request_id, start, end, site)
     page = run(lambda settings: read_audit.show_records(settings, principal(), wanted, cursor, limit))

@@ -39,7 +39,13 @@ SLIPS = {
     "given_in_inches_and_pounds": "a height and a weight that look as if they were given in inches and pounds",
     "height_weight_exchanged": "a height and a weight that fit only when exchanged",
 }
-CODES = NOT_JSON | NOT_ACCEPTABLE | SLIPS
+# Of one row of a file or one item of a batch; the others are scored all the same.
+ROWS = {
+    "ragged_row": "the row has more or fewer cells than the header",
+    "version_refused": "the model version of the row is published but cannot be used",
+    "numbers_not_trusted": "the solver could not verify its own answer for this row, so none is given",
+}
+CODES = NOT_JSON | NOT_ACCEPTABLE | SLIPS | ROWS
 
 
 def fault(code: str, field: str, message: str) -> Fault:

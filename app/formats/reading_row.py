@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.errors import Fault, InputRefused, TableRefused
+from app.formats.faults import fault
 from app.formats.score_request import CONVENTION_CHOICES, SCORE_FIELDS, ScoreRequest, parse
 
 Json = dict[str, Any]
@@ -57,9 +58,9 @@ def read_item(index: int, row: Row, default_site: str | None = None) -> Item:
     site, name = str(cells.pop(SITE, default_site) or ""), str(cells.pop(ID, ""))
     faults: list[Fault] = []
     if RAGGED in cells:
-        return Item(index, name, site, None, (Fault("ragged_row", "", "The row has not as many cells as the header."),))
+        return Item(index, name, site, None, (fault("ragged_row", "", "The row has not as many cells as the header."),))
     if not site:
-        faults.append(Fault("missing", SITE, "site is required: the site of a published model."))
+        faults.append(fault("missing", SITE, "site is required: the site of a published model."))
     try:
         request = parse(site, _body(cells))
     except InputRefused as refused:

@@ -10,18 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from app.domain.question import Question
-from app.errors import NormalcyError
+from app.errors import DeskFull
 from app.inference.executor import ReadyModel
 
 Answer = TypeVar("Answer")
 
 TOGETHER = 64  # readings of one turn; more would keep the loop from its sockets for over 10 ms
 CAPACITY = 512  # readings that may wait; as many as may wait for their record
-
-
-class DeskFull(NormalcyError):
-    def __init__(self) -> None:
-        super().__init__("Too many readings wait to be scored. Try again in a moment.")
 
 
 class _Waiting(NamedTuple):

@@ -8,10 +8,9 @@ from app.database.activations import Activation, history, record_activation
 from app.database.engine import Database
 from app.database.times import utc_now
 from app.domain.card import ModelRef
-from app.errors import ArtefactRefused, UnknownSite
+from app.errors import ActivationRefused, ArtefactRefused, UnknownSite
 from app.services.answer import ANSWERED, Caller
 from app.services.prepare import choose_backend, prepare
-from app.services.refusals import ActivationRefused
 from app.services.running import RunningService
 from app.services.visit import recording, visiting
 from app.settings import Settings

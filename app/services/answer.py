@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from app.audit.records import Draft
-from app.errors import Fault, InputRefused, UnknownSite, UnknownVersion
+from app.errors import Fault, InputRefused, NoModelLoaded, UnknownSite, UnknownVersion
 from app.formats.answer import BODY, Json, Result, provenance, single, study
 from app.formats.faults import unknown_site, unknown_version
 from app.formats.score_request import CURRENT, ScoreRequest
@@ -14,7 +14,6 @@ from app.formats.sentences import Tails, summarise
 from app.formats.study_request import StudyRequest
 from app.services.prepare import ServedModel
 from app.services.recorded import recorded
-from app.services.refusals import NoModelLoaded
 from app.services.running import RunningService
 from app.services.score import Scored
 

@@ -5,8 +5,8 @@ from typing import Any
 from app.audit.lookup import LARGEST_PAGE, Page, find_records
 from app.audit.records import Draft
 from app.database.records import Filter
+from app.errors import UnknownRecord
 from app.services.answer import ANSWERED, Caller
-from app.services.refusals import UnknownRecord
 from app.services.running import RunningService
 
 Json = dict[str, Any]

@@ -6,10 +6,6 @@ from typing import Any, NamedTuple
 from app.database.partitions import FEWEST_AHEAD
 from app.services.running import RunningService
 
-# The writer tries its connection every second; several tries must fail, so that one slow answer of the database
-# does not take every replica out of the balancer at once.
-SILENCE_SECONDS = 5.0
-
 
 class Readiness(NamedTuple):
     is_ready: bool
@@ -17,11 +13,10 @@ class Readiness(NamedTuple):
 
 
 def readiness(service: RunningService) -> Readiness:
-    silence = service.writer.seconds_since_answer()
     checks = {
         "accepting": not service.is_draining,
         "models_loaded": bool(service.shelf.current),
-        "audit_writable": silence < SILENCE_SECONDS,
+        "audit_writable": service.writer.is_writable,
     }
     is_ready = all(checks.values())
     told = {

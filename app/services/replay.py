@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from app.audit.lookup import LARGEST_PAGE, find_records
 from app.database.records import Filter
+from app.errors import UnknownRecord
 from app.formats.answer import BODY, body
 from app.services.answer import Caller
 from app.services.look_up import record_reading
 from app.services.recorded import asked_again
-from app.services.refusals import UnknownRecord
 from app.services.running import RunningService
 
 Json = dict[str, Any]

@@ -15,15 +15,15 @@ from typing import Any, BinaryIO
 
 from app.audit.records import Draft
 from app.domain.card import ModelRef
-from app.errors import ArtefactRefused, Fault, NormalcyError, TableRefused, UnknownSite, UnknownVersion
+from app.errors import ArtefactRefused, Fault, NoModelLoaded, NormalcyError, TableRefused, UnknownSite, UnknownVersion
 from app.formats import tables
 from app.formats.answer import body
+from app.formats.faults import fault
 from app.formats.reading_row import Item, Row, check_columns, read_item
 from app.formats.score_row import COLUMNS, answered, refused
 from app.formats.tables import Sheet, Table
 from app.services.answer import ANSWERED, Caller
 from app.services.prepare import ServedModel
-from app.services.refusals import NoModelLoaded
 from app.services.running import RunningService
 from app.services.score import score_with_tails
 from app.services.whole_file import whole_file
@@ -115,11 +115,11 @@ class _Scorer:
         try:
             return await self.service.shelf.find(site, version)
         except (UnknownSite, NoModelLoaded):
-            return Fault("unknown_site", "site", "site has no published model.")
+            return fault("unknown_site", "site", "site has no published model.")
         except UnknownVersion:
-            return Fault("unknown_version", "model_version", "model_version is not published for the site.")
+            return fault("unknown_version", "model_version", "model_version is not published for the site.")
         except ArtefactRefused as error:
-            return Fault("version_refused", "model_version", f"model_version cannot be used: {error}")
+            return fault("version_refused", "model_version", f"model_version cannot be used: {error}")
 
     def _answered(self, model: ServedModel, alike: Sequence[Item]) -> dict[int, Json]:
         questions = [item.request.question for item in alike if item.request]
@@ -128,7 +128,7 @@ class _Scorer:
         except NormalcyError as error:
             if len(alike) > 1:  # one reading has no trustworthy answer; the others do
                 return {item.index: row for item in alike for row in self._answered(model, [item]).values()}
-            return {alike[0].index: self._refused(alike[0], (Fault("numbers_not_trusted", "", str(error)),))}
+            return {alike[0].index: self._refused(alike[0], (fault("numbers_not_trusted", "", str(error)),))}
         self.succeeded += len(alike)
         self.used.add(model.ref)
         cohort = model.card.cohort.name

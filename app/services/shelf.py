@@ -7,10 +7,9 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.errors import ArtefactRefused, UnknownSite
+from app.errors import ArtefactRefused, NoModelLoaded, UnknownSite
 from app.formats.score_request import CURRENT
 from app.services.prepare import Backend, ServedModel, prepare
-from app.services.refusals import NoModelLoaded
 from app.store import versions
 from app.store.digest import SUMS
 

@@ -67,8 +67,8 @@ async def recording(settings: Settings, database: Database, command: str) -> Asy
     }
     budget = settings.audit_budget_seconds
     writer = AuditWriter(database.appender(), facts, make_metrics(), budget_seconds=budget)
-    await writer.start()
     try:
+        await writer.start()
         yield writer
     finally:
         await writer.stop()

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from app.database.times import timestamp
-from app.errors import CursorRefused, InputRefused, UnknownSite
+from app.errors import CursorRefused, InputRefused, UnknownRecord, UnknownSite
 from app.formats.faults import fault
-from app.services.refusals import UnknownRecord
 from app.store.names import is_site
 from app.web.envelope import REQUEST_ID
 

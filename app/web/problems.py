@@ -15,8 +15,6 @@ from app.formats import problem as kinds
 from app.formats.answer import encode
 from app.formats.faults import fault
 from app.formats.problem import MEDIA_TYPE, Problem, problem_body
-from app.inference.desk import DeskFull
-from app.services.refusals import ActivationRefused, NoModelLoaded, UnknownRecord
 
 RETRY_SECONDS = "1"
 
@@ -26,13 +24,13 @@ ANSWERS: Mapping[type[NormalcyError], Problem] = {
     errors.CursorRefused: kinds.INPUT_REFUSED,
     errors.UnknownSite: kinds.UNKNOWN_SITE,
     errors.UnknownVersion: kinds.UNKNOWN_VERSION,
-    UnknownRecord: kinds.UNKNOWN_RECORD,
-    ActivationRefused: kinds.INPUT_REFUSED,
-    NoModelLoaded: kinds.NO_MODEL,
+    errors.UnknownRecord: kinds.UNKNOWN_RECORD,
+    errors.ActivationRefused: kinds.INPUT_REFUSED,
+    errors.NoModelLoaded: kinds.NO_MODEL,
     errors.ArtefactRefused: kinds.NO_MODEL,
     errors.AuditUnavailable: kinds.NOT_AUDITED,
     errors.AuditQueueFull: kinds.QUEUE_FULL,
-    DeskFull: kinds.QUEUE_FULL,
+    errors.DeskFull: kinds.QUEUE_FULL,
     errors.DatabaseUnavailable: kinds.NOT_AUDITED,
     # From here on: what a running service never meets. Should it, that is a defect.
     errors.NumbersNotTrusted: kinds.DEFECT,
@@ -99,6 +97,6 @@ def _faults(error: NormalcyError) -> tuple[Fault, ...]:
 
 
 def _detail(error: NormalcyError) -> str | None:
-    if isinstance(error, ActivationRefused):
+    if isinstance(error, errors.ActivationRefused):
         return error.reason
     return DETAILS.get(type(error))

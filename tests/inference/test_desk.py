@@ -5,7 +5,8 @@ import pytest
 
 from app.domain.patient import Patient, Sex
 from app.domain.question import Question
-from app.inference.desk import Desk, DeskFull
+from app.errors import DeskFull
+from app.inference.desk import Desk
 from app.inference.executor import ReadyModel
 from tests.samples import a_ready_model
 

@@ -3,10 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import ArtefactRefused, UnknownSite, UnknownVersion
+from app.errors import ArtefactRefused, NoModelLoaded, UnknownSite, UnknownVersion
 from app.services import shelf as module
 from app.services.prepare import Backend, ServedModel, choose_backend, prepare
-from app.services.refusals import NoModelLoaded
 from app.services.shelf import Shelf
 from app.settings import load_settings
 from tests.web.serving import publish_small
