@@ -24,6 +24,8 @@ from app.errors import AuditUnavailable, DatabaseUnavailable
 from app.observability import Metrics, describe_failure
 
 BUDGET_SECONDS = 2.0  # from the arrival of a request to its durable record
+# Several tries of an idle connection must fail, so that one slow answer does not take every replica out at once.
+SILENCE_SECONDS = 5.0
 IDLE_SECONDS = 1.0  # without work the connection is tried so often: a dead one is replaced before it is needed
 
 
@@ -53,14 +55,14 @@ class AuditWriter:
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self._last_answer = self._last_commit = time.monotonic()
+        self._refused = False  # the last commit failed: an answer of the database alone proves nothing any more
         self._log = structlog.get_logger("audit")
         metrics.audit_queue_depth.set_function(lambda: self._waiting.depth)
         metrics.audit_head_age_seconds.set_function(lambda: time.monotonic() - self._last_commit)
 
     async def start(self) -> None:
-        """Opens a chain. Raises AuditUnavailable if the genesis cannot be committed."""
+        """Opens a chain. Raises AuditUnavailable if the genesis cannot be committed; `stop` closes then too."""
         if not await self._commit([]):
-            await self._appender.close()
             raise AuditUnavailable("The audit could not be opened.")
         self._task = asyncio.create_task(self._run(), name="audit-writer")
 
@@ -107,9 +109,10 @@ class AuditWriter:
         """Records that wait."""
         return self._waiting.depth
 
-    def seconds_since_answer(self) -> float:
-        """Since the database last answered this writer; above a few seconds the service is not ready."""
-        return time.monotonic() - self._last_answer
+    @property
+    def is_writable(self) -> bool:
+        """The last commit succeeded, and the database has answered since."""
+        return not self._refused and time.monotonic() - self._last_answer < SILENCE_SECONDS
 
     def _admit(self, group: Group, capacity: int = CAPACITY) -> None:
         if self._stopping or self._task is None or self._task.done():
@@ -133,6 +136,7 @@ class AuditWriter:
             records = [record for group in groups for record in group.records]
             await self._append(_plan(self._head, records, self._clock(), self._facts))
         except Exception as error:  # noqa: BLE001 - whatever fails, those who wait are refused and the task lives on
+            self._refused = True
             self._give_up(groups, error)
             return False
         for group in groups:
@@ -144,7 +148,7 @@ class AuditWriter:
         if plan.opens_chain:
             self._head = None  # should this fail, whether the new chain exists is unknown: leave it, open another
         await self._appender.append(plan.rows)
-        self._head = plan.head
+        self._head, self._refused = plan.head, False
         self._last_commit = self._last_answer = time.monotonic()
         self._metrics.audit_batch_size.observe(len(plan.rows))
         self._metrics.audit_commit_seconds.observe(self._last_commit - began)
@@ -165,9 +169,12 @@ class AuditWriter:
             self._head = await self._appender.head(self._head.month, self._head.chain_id)
 
     async def _keep_alive(self) -> None:
+        """Reads the head; after a refused commit it must write, and a new chain is something worth writing."""
         try:
             await self._reconnect()
-            if self._head is not None:
+            if self._refused or self._head is None:
+                await self._append(_next_chain(self._head, [], self._clock(), self._facts))
+            else:
                 await self._appender.head(self._head.month, self._head.chain_id)
         except Exception as error:  # noqa: BLE001 - as above
             self._give_up([], error)
@@ -190,7 +197,11 @@ def _plan(head: Head | None, records: list[Record], now: datetime, facts: dict[s
     if head is not None and month <= head.month:
         rows, after = link(head, records)
         return Plan(rows, after, opens_chain=False)
+    return _next_chain(head, records, now, facts)
+
+
+def _next_chain(head: Head | None, records: list[Record], now: datetime, facts: dict[str, Any]) -> Plan:
     closing = link(head, [seal(now)])[0] if head is not None else []
-    fresh = new_chain(month)
+    fresh = new_chain(max(month_of(now), head.month) if head is not None else month_of(now))
     rows, after = link(fresh, [genesis(fresh, now, facts), *records])
     return Plan(closing + rows, after, opens_chain=True)

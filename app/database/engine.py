@@ -1,11 +1,12 @@
 """The database of this process: a small pool for everything but the audit writer, which has a connection of its own."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import URL
@@ -15,11 +16,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from app.database import postgres, sqlite
 from app.database.appender import STATEMENT_SECONDS, Appender
+from app.database.tolerant import tolerant_text
 from app.errors import DatabaseUnavailable
 from app.settings import Settings
 
 POOL_SIZE = 4  # readers per process; with the writer five connections of the server
 POOL_WAIT_SECONDS = 2.0
+SERVING_SECONDS = 2.2  # waiting for a connection, trying it and asking, together: a refusal leaves within 2.5 s
 OUR_OWN_FAULTS = (IntegrityError, ProgrammingError, DataError)  # a statement that is wrong, not a database that is away
 
 
@@ -28,6 +31,7 @@ class Database:
     dialect: Literal["postgresql", "sqlite"]
     location: str = field(repr=False)  # a URL with its password, or a file
     engine: AsyncEngine = field(repr=False)
+    block_seconds: float | None = None  # at most so long for a whole block of statements; None: as long as it takes
 
     @property
     def file(self) -> Path:
@@ -37,13 +41,13 @@ class Database:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
         """One transaction that sees one state."""
-        async with _faults_named(), self.engine.connect() as connection:
+        async with _faults_named(), asyncio.timeout(self.block_seconds), self.engine.connect() as connection:
             yield connection
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
         """One transaction, committed at the end of the block."""
-        async with _faults_named(), self.engine.connect() as connection:
+        async with _faults_named(), asyncio.timeout(self.block_seconds), self.engine.connect() as connection:
             await connection.execution_options(writes=True)
             async with connection.begin():
                 yield connection
@@ -61,7 +65,7 @@ def open_database(settings: Settings, statement_seconds: float | None = STATEMEN
     """No connection is made yet. Long work (migrations, verification) passes None for no limit per statement."""
     if settings.database_url:
         return _postgres(settings.database_url, statement_seconds)
-    return _sqlite(settings.data_dir / sqlite.FILE_NAME)
+    return _sqlite(settings.data_dir / sqlite.FILE_NAME, statement_seconds)
 
 
 def _postgres(dsn: str, statement_seconds: float | None) -> Database:
@@ -74,10 +78,10 @@ def _postgres(dsn: str, statement_seconds: float | None) -> Database:
         pool_pre_ping=True,
         hide_parameters=True,  # else they stand in the text of every exception
     )
-    return Database("postgresql", dsn, engine)
+    return Database("postgresql", dsn, engine, _block(statement_seconds))
 
 
-def _sqlite(file: Path) -> Database:
+def _sqlite(file: Path, statement_seconds: float | None) -> Database:
     sqlite.create_private_file(file)
     engine = create_async_engine(
         URL.create("sqlite+aiosqlite", database=str(file)),
@@ -89,10 +93,15 @@ def _sqlite(file: Path) -> Database:
     )
     event.listen(engine.sync_engine, "connect", _prepare)
     event.listen(engine.sync_engine, "begin", _begin)
-    return Database("sqlite", str(file), engine)
+    return Database("sqlite", str(file), engine, _block(statement_seconds))
 
 
-def _prepare(connection: sqlite.Executes, _record: object) -> None:
+def _block(statement_seconds: float | None) -> float | None:
+    return None if statement_seconds is None else SERVING_SECONDS
+
+
+def _prepare(connection: Any, _record: object) -> None:
+    connection.driver_connection.text_factory = tolerant_text
     sqlite.prepare(connection)
 
 

@@ -6,30 +6,38 @@ byte to what the hashed payload says.
 
 from sqlalchemy import BigInteger, Column, Identity, Index, Integer, LargeBinary, MetaData, String, Table, Uuid, text
 
+from app.database.tolerant import TolerantBytes, TolerantPlace, TolerantText, TolerantUuid
+
 metadata = MetaData()
 
 # "C": plain byte order. A language's collation would be slower, and may change with the operating system.
 Text = String().with_variant(String(collation="C"), "postgresql")
 Counting = BigInteger().with_variant(Integer(), "sqlite")  # only INTEGER counts by itself in SQLite
 
+# Of the audit, which is read even where somebody has damaged it.
+RecordText = Text.with_variant(TolerantText(), "sqlite")
+RecordUuid = Uuid().with_variant(TolerantUuid(), "sqlite")
+RecordBytes = LargeBinary().with_variant(TolerantBytes(), "sqlite")
+Place = BigInteger().with_variant(TolerantPlace(), "sqlite")
+
 # A chain lives in one month, so the key is a fence against a second writer although PostgreSQL partitions by month.
 audit_records = Table(
     "audit_records",
     metadata,
-    Column("month", Text, primary_key=True),  # 2026-11, of the whole chain
-    Column("chain_id", Uuid, primary_key=True),
-    Column("seq", BigInteger, primary_key=True),  # 1 is the genesis
-    Column("record_id", Uuid, nullable=False),
-    Column("request_id", Text),  # the caller's trace id: may repeat
+    Column("month", RecordText, primary_key=True),  # 2026-11, of the whole chain
+    Column("chain_id", RecordUuid, primary_key=True),
+    Column("seq", Place, primary_key=True),  # 1 is the genesis
+    Column("record_id", RecordUuid, nullable=False),
+    Column("request_id", RecordText),  # the caller's trace id: may repeat
     Column("item", Integer),
-    Column("kind", Text, nullable=False),
-    Column("at", Text, nullable=False),
-    Column("principal", Text, nullable=False),
+    Column("kind", RecordText, nullable=False),
+    Column("at", RecordText, nullable=False),
+    Column("principal", RecordText, nullable=False),
     Column("status", Integer),
-    Column("site", Text),
-    Column("version", Text),
-    Column("payload", LargeBinary, nullable=False),  # the bytes that were hashed
-    Column("row_hash", LargeBinary, nullable=False),
+    Column("site", RecordText),
+    Column("version", RecordText),
+    Column("payload", RecordBytes, nullable=False),  # the bytes that were hashed
+    Column("row_hash", RecordBytes, nullable=False),
     Index("audit_records_request", "request_id"),
     Index("audit_records_time", "at", "record_id"),
     Index(

@@ -82,7 +82,9 @@ def inserting(rows: list[AuditRow]) -> Executable:
 @asynccontextmanager
 async def writes_blocked(database: Database) -> AsyncIterator[None]:
     """Someone else holds the lock that every commit of records needs."""
-    async with database.writing() as connection:
+    async with database.engine.connect() as connection:  # for longer than a service would
+        await connection.execution_options(writes=True)
+        await connection.begin()
         if database.dialect == "postgresql":
             await connection.execute(text("LOCK TABLE audit_records IN SHARE ROW EXCLUSIVE MODE"))
         yield

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import Executable, delete, update
+from sqlalchemy import Executable, delete, text, update
 
 from app.audit.chain import link, new_chain, row_hash
 from app.audit.records import encode
@@ -155,3 +155,14 @@ async def test_a_chain_without_a_seal_is_reported_and_is_no_damage(writer: Audit
     found = await verified(database)
     assert found.intact
     assert [(chain.seq, chain.month) for chain in found.open_chains] == [(2, month_of(utc_now()))]
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("column", list(AuditRow._fields))
+async def test_a_value_of_another_kind_is_damage_and_stops_nothing(
+    chain: list[AuditRow], database: Database, column: str
+) -> None:
+    """SQLite takes a text or bytes into any column; PostgreSQL would refuse them."""
+    for value in ("'no such value'", "x'ff00'", "x'ff00' || 'x'", "1.5"):
+        statement = text(f"UPDATE audit_records SET {column} = {value} WHERE seq = 3")  # noqa: S608 - our own words
+        assert await damages(database, statement), (column, value)

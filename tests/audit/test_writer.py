@@ -12,7 +12,8 @@ from app.audit.writer import AuditWriter
 from app.database.engine import Database
 from app.database.times import later_month, month_of, utc_now
 from app.errors import AuditQueueFull, AuditUnavailable
-from app.observability import Metrics
+from app.observability import Metrics, make_metrics
+from tests.audit.faults import FaultyAppender
 from tests.audit.recording import FACTS, all_rows, refusal, score, verified, writes_blocked
 
 pytestmark = pytest.mark.anyio
@@ -194,4 +195,35 @@ async def test_what_the_writer_does_is_measured(writer: AuditWriter, metrics: Me
     age = value("normalcy_audit_head_age_seconds")
     assert age is not None
     assert 0 <= age < 60
-    assert 0 <= writer.seconds_since_answer() < 60
+    assert writer.is_writable
+
+
+async def test_a_writer_that_cannot_open_its_chain_says_so_and_closes(
+    open_writer: OpenWriter, database: Database
+) -> None:
+    appender = FaultyAppender(database.appender())
+    appender.fault = "in doubt"
+    writer = AuditWriter(appender, FACTS, make_metrics())
+    with pytest.raises(AuditUnavailable):
+        await writer.start()
+    await writer.stop()
+    assert await all_rows(database) == []
+
+
+async def test_after_a_refused_commit_the_audit_is_not_writable_until_something_was_written(
+    open_writer: OpenWriter, database: Database
+) -> None:
+    appender = FaultyAppender(database.appender())
+    writer = await open_writer(appender=appender)
+    await writer.write([score("before")])
+    appender.fault = "in doubt"
+    with pytest.raises(AuditUnavailable):
+        await writer.write([score("lost")])
+    assert not writer.is_writable
+    async with asyncio.timeout(30):
+        while not writer.is_writable:  # without a request: the idle writer tries for itself
+            await asyncio.sleep(0.05)
+    await writer.write([score("after")])
+    await writer.stop()
+    found = await verified(database)
+    assert (found.intact, found.chains, found.open_chains) == (True, 2, ())
