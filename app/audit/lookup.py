@@ -1,9 +1,8 @@
-"""Records for people and machines that may read them: in pages of bounded size, or streamed."""
+"""Records for people and machines that may read them, in pages of bounded size."""
 
 import base64
 import binascii
 import re
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -12,7 +11,7 @@ import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.appender import AuditRow
-from app.database.records import Filter, find_page, stream
+from app.database.records import Filter, find_page
 from app.errors import CursorRefused
 
 PAGE = 100
@@ -34,12 +33,6 @@ async def find_records(
     rows = await find_page(connection, wanted, _position(cursor) if cursor else None, size + 1)
     more = _cursor(rows[size - 1]) if len(rows) > size else None
     return Page([as_dict(row) for row in rows[:size]], more)
-
-
-async def stream_records(connection: AsyncConnection, wanted: Filter) -> AsyncIterator[dict[str, Any]]:
-    async for page in stream(connection, wanted):
-        for row in page:
-            yield as_dict(row)
 
 
 def as_dict(row: AuditRow) -> dict[str, Any]:

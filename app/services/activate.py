@@ -1,5 +1,6 @@
 """Make a version current: verified first, on record before it holds, followed by every process within two seconds."""
 
+from dataclasses import replace
 from typing import Any
 
 from app.audit.records import Draft
@@ -71,13 +72,15 @@ async def version_history(service: RunningService, site: str) -> Json:
 
 
 async def _put_on_record(database: Database, writer: AuditWriter, ref: ModelRef, draft: Draft) -> Activation:
-    """The audit first: should the second step fail, it holds an attempt; never the reverse.
+    """Two records, of the attempt and of the deed: whatever fails between them, the audit tells which it was.
 
-    Its budget starts now: reading the model may have taken longer than an answer may.
+    Their budget starts now: reading the model may have taken longer than an answer may.
     """
-    await writer.write([draft])
+    await writer.write([replace(draft, output={"step": "begun"})])
     async with database.writing() as connection:
-        return await record_activation(connection, ref.site, ref.version, ref.sha256, draft.principal, draft.at)
+        made = await record_activation(connection, ref.site, ref.version, ref.sha256, draft.principal, draft.at)
+    await writer.write([replace(draft, output={"step": "made"})])
+    return made
 
 
 def _told(made: Activation) -> Json:

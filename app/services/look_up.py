@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.audit.lookup import LARGEST_PAGE, Page, find_records
+from app.audit.lookup import LARGEST_PAGE, PAGE, Page, find_records
 from app.audit.records import Draft
 from app.database.records import Filter
 from app.errors import UnknownRecord
@@ -12,17 +12,17 @@ from app.services.running import RunningService
 Json = dict[str, Any]
 
 
-async def records_of(service: RunningService, caller: Caller, request_id: str) -> Json:
-    """All that is on record under a request id, oldest first."""
-    page = await _find(service, Filter(request_id=request_id), None, LARGEST_PAGE)
+async def records_of(service: RunningService, caller: Caller, request_id: str, cursor: str | None = None) -> Json:
+    """What is on record under a request id, oldest first. A trace id may repeat without end, hence pages here too."""
+    page = await find_page(service, Filter(request_id=request_id), cursor, LARGEST_PAGE)
     if not page.records:
         raise UnknownRecord
-    await record_reading(service, caller, {"request_id": request_id}, len(page.records))
-    return {"records": page.records}
+    await record_reading(service, caller, {"request_id": request_id, "cursor": cursor}, len(page.records))
+    return {"records": page.records, "cursor": page.cursor}
 
 
 async def page_of_records(service: RunningService, caller: Caller, wanted: Filter, cursor: str | None) -> Json:
-    page = await _find(service, wanted, cursor)
+    page = await find_page(service, wanted, cursor, PAGE)
     looked_for = {"from": wanted.start, "to": wanted.end, "site": wanted.site, "cursor": cursor}
     await record_reading(service, caller, looked_for, len(page.records))
     return {"records": page.records, "cursor": page.cursor}
@@ -42,8 +42,6 @@ async def record_reading(service: RunningService, caller: Caller, looked_for: Js
     await service.writer.write([draft], caller.deadline)
 
 
-async def _find(service: RunningService, wanted: Filter, cursor: str | None, limit: int | None = None) -> Page:
+async def find_page(service: RunningService, wanted: Filter, cursor: str | None, limit: int) -> Page:
     async with service.database.reading() as connection:
-        if limit is None:
-            return await find_records(connection, wanted, cursor)
         return await find_records(connection, wanted, cursor, limit)

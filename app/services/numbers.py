@@ -16,6 +16,7 @@ from app.maths.moments import Array, Moments
 from app.maths.thresholds import threshold_diameter
 
 REFERENCE_MASS = 0.95  # of the predictive interval, of a threshold's diameters and of W2, whatever was asked
+POSITION_LIMITS = (2.0, -2.0)
 QUANTILES = np.array([0.5, 0.025, 0.975])[:, None, None]  # [3, 1, 1] median, low, high, against [T, N]
 
 
@@ -56,21 +57,23 @@ def numbers(
     x = covariates(patients, model.card.age_transform)
     moments = model.executor.predict(x)
     # The two limits of position are asked for with the thresholds: one call costs a third of three.
-    asked = np.array([*thresholds, 2.0, -2.0])[:, None]  # [T + 2, 1], against [N]
-    t = asked[:-2]
-    sides = normalcy.exceedance(asked, diameters, moments)  # [T + 2, N]
+    asked = tuple(dict.fromkeys((*thresholds, *POSITION_LIMITS)))
+    sides = normalcy.exceedance(np.array(asked)[:, None], diameters, moments)  # [A, N]
+    given, t = [asked.index(each) for each in thresholds], np.array(thresholds)[:, None]
+    above_2, below_minus_2 = [asked.index(limit) for limit in POSITION_LIMITS]
+    interval_mm, below = predictive.interval_and_cdf(diameters, moments, REFERENCE_MASS)
     variance = np.square(measurement_sd_mm)
     return Numbers(
         moments=moments,
         expected_ns=normalcy.expected_score(diameters, moments),
-        placed=Placed(normalcy.hdi(diameters, moments, mass), sides.above[:-2], sides.below[:-2]),
+        placed=Placed(normalcy.hdi(diameters, moments, mass), sides.above[given], sides.below[given]),
         without_error=_without_error(t, diameters, moments, mass, variance) if np.any(variance > 0.0) else None,
-        above_2=sides.above[-2],
-        below_minus_2=sides.below[-1],
+        above_2=sides.above[above_2],
+        below_minus_2=sides.below[below_minus_2],
         context_width=normalcy.context_width(moments),
-        interval_mm=predictive.interval(moments, REFERENCE_MASS),
+        interval_mm=interval_mm,
         # Quadrature may end 4e-16 beyond certainty.
-        percentile=100.0 * np.minimum(predictive.cdf(diameters, moments), 1.0),
+        percentile=100.0 * np.minimum(below, 1.0),
         diameter_at_threshold_mm=threshold_diameter(QUANTILES, t, moments),
         linear_z=model.linear.linear_z(x, diameters),
         altman_z=_altman_z(model.linear, x, diameters),

@@ -4,15 +4,15 @@ Numbers are compared by their relative difference; of the words only those that 
 codes), because a later version of the service may put the rest differently.
 """
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, NamedTuple
 
-from app.audit.lookup import LARGEST_PAGE, find_records
+from app.audit.lookup import LARGEST_PAGE
 from app.database.records import Filter
 from app.errors import UnknownRecord
 from app.formats.answer import BODY, body
 from app.services.answer import Caller
-from app.services.look_up import record_reading
+from app.services.look_up import find_page, record_reading
 from app.services.recorded import asked_again
 from app.services.running import RunningService
 
@@ -30,14 +30,24 @@ class Difference(NamedTuple):
 
 async def replay(service: RunningService, caller: Caller, request_id: str, item: int | None = None) -> Json:
     """Of every score under this request id, or of one item."""
-    async with service.database.reading() as connection:
-        page = await find_records(connection, Filter(request_id=request_id), limit=LARGEST_PAGE)
-    scores = [r for r in page.records if _is_reading(r) and item in (None, r["item"])]
+    scores = [record async for record in _readings(service, request_id) if item in (None, record["item"])]
     if not scores:
         raise UnknownRecord
     await record_reading(service, caller, {"request_id": request_id, "item": item}, len(scores))
     found = [difference for record in scores for difference in await _replay_one(service, record)]
     return summary(found, len(scores))
+
+
+async def _readings(service: RunningService, request_id: str) -> AsyncIterator[Json]:
+    cursor: str | None = None
+    while True:
+        page = await find_page(service, Filter(request_id=request_id), cursor, LARGEST_PAGE)
+        for record in page.records:
+            if _is_reading(record):
+                yield record
+        if page.cursor is None:
+            return
+        cursor = page.cursor
 
 
 def _is_reading(record: Json) -> bool:

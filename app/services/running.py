@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.audit.subject import SubjectHasher, subject_hasher
 from app.audit.writer import AuditWriter
@@ -22,7 +22,7 @@ from app.observability import Metrics, make_metrics
 from app.services.build import service_stamp
 from app.services.checkpoints import Checkpoints
 from app.services.credentials import Keyring, refuse_exposure
-from app.services.prepare import choose_backend
+from app.services.prepare import Backend, choose_backend
 from app.services.score import Scored, score_with_tails
 from app.services.shelf import Shelf
 from app.services.watch import Watcher
@@ -61,8 +61,8 @@ async def open_service(settings: Settings) -> AsyncIterator[RunningService]:
         watcher = Watcher(database, shelf, keyring)
         await watcher.begin()
         refuse_exposure(settings.host, keyring)
-        stamp, metrics = service_stamp(settings, backend), make_metrics()
-        facts = _facts(settings, stamp, shelf)
+        metrics = make_metrics()
+        facts = _facts(settings, service_stamp(settings, backend), shelf)
         writer = AuditWriter(database.appender(), facts, metrics, budget_seconds=settings.audit_budget_seconds)
         checkpoints = Checkpoints(database, settings.data_dir, utc_now)
         closing.push_async_callback(checkpoints.take)  # the last one, behind the seal
@@ -70,19 +70,30 @@ async def open_service(settings: Settings) -> AsyncIterator[RunningService]:
         await writer.start()
         for work in (watcher.run(), checkpoints.run()):
             closing.push_async_callback(_stop, asyncio.create_task(work))
-        yield RunningService(
-            settings=settings,
-            database=database,
-            shelf=shelf,
-            desk=Desk(score_with_tails),
-            keyring=keyring,
-            watcher=watcher,
-            writer=writer,
-            hasher=subject_hasher(settings),
-            stamp=stamp,
-            provenance=service_provenance(stamp),
-            metrics=metrics,
-        )
+        yield assemble(settings, backend, Parts(database, shelf, keyring, watcher, writer, metrics))
+
+
+class Parts(NamedTuple):
+    """What is opened in order; the rest of a service is made from settings alone."""
+
+    database: Database
+    shelf: Shelf
+    keyring: Keyring
+    watcher: Watcher
+    writer: AuditWriter
+    metrics: Metrics
+
+
+def assemble(settings: Settings, backend: Backend, parts: Parts) -> RunningService:
+    stamp = service_stamp(settings, backend)
+    return RunningService(
+        settings=settings,
+        desk=Desk(score_with_tails),
+        hasher=subject_hasher(settings),
+        stamp=stamp,
+        provenance=service_provenance(stamp),
+        **parts._asdict(),
+    )
 
 
 def _facts(settings: Settings, stamp: ServiceStamp, shelf: Shelf) -> dict[str, Any]:

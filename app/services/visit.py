@@ -12,21 +12,16 @@ from contextlib import asynccontextmanager
 from sqlalchemy.exc import ProgrammingError
 
 import app
-from app.audit.subject import subject_hasher
 from app.audit.writer import AuditWriter
 from app.database.engine import Database, open_database
 from app.database.migrate import pending_migrations, upgrade
 from app.database.readiness import check_database
 from app.database.sqlite import FILE_NAME
 from app.errors import DatabaseNotReady, PendingMigrations
-from app.formats.answer import service_provenance
-from app.inference.desk import Desk
 from app.observability import make_metrics
-from app.services.build import service_stamp
 from app.services.credentials import Keyring
 from app.services.prepare import choose_backend
-from app.services.running import RunningService
-from app.services.score import score_with_tails
+from app.services.running import Parts, RunningService, assemble
 from app.services.shelf import Shelf
 from app.services.watch import Watcher
 from app.settings import Settings
@@ -80,20 +75,8 @@ async def visiting_service(settings: Settings, command: str) -> AsyncIterator[Ru
     backend = choose_backend(settings)
     async with visiting(settings) as database, recording(settings, database, command) as writer:
         shelf, keyring = Shelf(settings.models_dir, backend), Keyring()
-        stamp = service_stamp(settings, backend)
-        yield RunningService(
-            settings=settings,
-            database=database,
-            shelf=shelf,
-            desk=Desk(score_with_tails),
-            keyring=keyring,
-            watcher=Watcher(database, shelf, keyring),
-            writer=writer,
-            hasher=subject_hasher(settings),
-            stamp=stamp,
-            provenance=service_provenance(stamp),
-            metrics=make_metrics(),
-        )
+        watcher = Watcher(database, shelf, keyring)
+        yield assemble(settings, backend, Parts(database, shelf, keyring, watcher, writer, make_metrics()))
 
 
 @asynccontextmanager

@@ -40,6 +40,9 @@ class Envelope:
         began, status = time.perf_counter(), 0
         given = _request_id(scope)
         scope["request_id"] = given.decode()
+        is_head = scope["method"] == "HEAD"
+        if is_head:  # what GET would say, its length included, without saying it
+            scope = {**scope, "method": "GET"}
 
         async def stamped(message: Message) -> None:
             nonlocal status
@@ -50,6 +53,8 @@ class Envelope:
                 if scope["app"].service.is_draining:
                     added.append((b"connection", b"close"))  # the next request goes to another process
                 message["headers"] = [*message["headers"], (b"x-request-id", given), *added]
+            elif is_head:
+                message = {**message, "body": b""}
             await send(message)
 
         try:

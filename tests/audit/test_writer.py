@@ -210,6 +210,13 @@ async def test_a_writer_that_cannot_open_its_chain_says_so_and_closes(
     assert await all_rows(database) == []
 
 
+async def until_writable(writer: AuditWriter) -> None:
+    """Without a request: the idle writer tries for itself."""
+    async with asyncio.timeout(30):
+        while not writer.is_writable:
+            await asyncio.sleep(0.05)
+
+
 async def test_after_a_refused_commit_the_audit_is_not_writable_until_something_was_written(
     open_writer: OpenWriter, database: Database
 ) -> None:
@@ -220,9 +227,7 @@ async def test_after_a_refused_commit_the_audit_is_not_writable_until_something_
     with pytest.raises(AuditUnavailable):
         await writer.write([score("lost")])
     assert not writer.is_writable
-    async with asyncio.timeout(30):
-        while not writer.is_writable:  # without a request: the idle writer tries for itself
-            await asyncio.sleep(0.05)
+    await until_writable(writer)
     await writer.write([score("after")])
     await writer.stop()
     found = await verified(database)

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from app.settings import Settings
-from app.web.schemas.lookups import AuditPage, AuditRecords, Replayed
+from app.web.schemas.lookups import AuditPage, Replayed
 from tests.web.serving import MAN, READING, Running, bearer, create_key, serving
 
 STUDY = {**MAN, "measurements": [{"site": "SoV", "diameter_mm": 41}, {"site": "AA", "diameter_mm": 38}]}
@@ -21,12 +21,12 @@ def audited(settings: Settings, models_dir: Path) -> Any:
 def test_a_record_is_found_by_its_request_id(audited: Running) -> None:
     answer = audited.score(STUDY, "/v1/studies/score").json()
     found = audited.client.get(f"/v1/audit/records/{answer['request_id']}").json()
-    AuditRecords.model_validate(found)
+    AuditPage.model_validate(found)
     assert [record["item"] for record in found["records"]] == [0, 1]
     assert found["records"][0]["output"]["score"] == answer["results"][0]["score"]
     assert found["records"][0]["chain"]["seq"] > 1
     [read] = audited.records("read")
-    assert read.input == {"request_id": answer["request_id"]}
+    assert read.input == {"request_id": answer["request_id"], "cursor": None}
 
 
 def test_pages_run_through_time_without_gap_or_repeat(audited: Running) -> None:

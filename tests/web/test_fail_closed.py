@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import asyncpg  # type: ignore[import-untyped]
 import pytest
 
+from app.audit import writer
 from app.database.sqlite import FILE_NAME
-from app.services import readiness
 from app.settings import Settings
 from tests.web.serving import Running
 
@@ -51,7 +51,7 @@ def test_without_a_record_no_score_leaves(running: Running) -> None:
 
 def test_readiness_follows_the_audit_and_liveness_does_not(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     assert running.client.get("/health/ready").status_code == 200
-    monkeypatch.setattr(readiness, "SILENCE_SECONDS", 0.0)  # as if the database had been silent for long
+    monkeypatch.setattr(writer, "SILENCE_SECONDS", 0.0)  # as if the database had been silent for long
     silent = running.client.get("/health/ready")
     assert silent.status_code == 503
     assert silent.json()["checks"] == {"accepting": True, "models_loaded": True, "audit_writable": False}

@@ -1,3 +1,5 @@
+import pytest
+
 from app.domain.limits import LIMITS
 from app.web.schemas.lookups import Alive, Card, Limits, Models, Ready, SelfTest, Sites
 from tests.web.serving import READING, Running
@@ -54,3 +56,11 @@ def test_metrics_count_by_template_and_never_by_what_was_sent(shared: Running) -
     for name in ("audit_queue_depth", "audit_head_age_seconds", "audit_dropped_total"):
         assert f"normalcy_{name}" in text
     assert "canary" not in text
+
+
+@pytest.mark.parametrize("path", ["/", "/health/live", "/v1/sites", "/v1/models/SoV/9.9.9", "/nowhere"])
+def test_head_is_get_without_the_body(shared: Running, path: str) -> None:
+    whole, head = shared.client.get(path), shared.client.head(path)
+    assert (head.status_code, head.content) == (whole.status_code, b"")
+    assert head.headers["Content-Type"] == whole.headers["Content-Type"]
+    assert head.headers["Content-Length"] == whole.headers["Content-Length"]

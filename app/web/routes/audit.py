@@ -15,15 +15,17 @@ from app.web.call import Call
 from app.web.door import Door
 from app.web.openapi import LOCKED, RECORDED, responses
 from app.web.parameters import LAST_ITEM, cursor, item, moment, request_id, site_name
-from app.web.schemas.lookups import AuditPage, AuditRecords, Replayed
+from app.web.schemas.lookups import AuditPage, Replayed
 
 MOMENT = "ISO 8601, in UTC unless it says otherwise."
+Cursor = Annotated[str, Query(description="From an earlier page.", default_factory=str, min_length=1)]
 RequestId = Annotated[str, Path(description="The `request_id` of the answer.")]
 
 
 async def find_records(call: Call) -> Response:
-    """All that is on record under a request id."""
-    return call.answer(await records_of(call.service, call.caller(), request_id(call.parameter("request_id"))))
+    """What is on record under a request id, oldest first."""
+    place = cursor(call.query(("cursor",)))
+    return call.answer(await records_of(call.service, call.caller(), request_id(call.parameter("request_id")), place))
 
 
 async def list_records(call: Call) -> Response:
@@ -39,14 +41,14 @@ async def replay_records(call: Call) -> Response:
     return call.answer(await replay(call.service, call.caller(), request_id(call.parameter("request_id")), number))
 
 
-def _one(request_id: RequestId) -> None: ...
+def _one(request_id: RequestId, cursor: Cursor) -> None: ...
 
 
 def _listing(
     since: Annotated[datetime, Query(alias="from", description=MOMENT, default_factory=datetime.now)],
     to: Annotated[datetime, Query(description=MOMENT, default_factory=datetime.now)],
     site: Annotated[str, Query(description="Of one site only.", default_factory=str, pattern=SITE.pattern)],
-    cursor: Annotated[str, Query(description="From an earlier page.", default_factory=str, min_length=1)],
+    cursor: Cursor,
 ) -> None: ...
 
 
@@ -66,7 +68,7 @@ RECORD = "/v1/audit/records/{request_id}"
 LOST, REFUSED = kinds.UNKNOWN_RECORD, kinds.INPUT_REFUSED
 
 DOORS = (
-    Door("GET", RECORD, find_records, "audit:read", _one, _shown("Records of a request", AuditRecords, LOST)),
+    Door("GET", RECORD, find_records, "audit:read", _one, _shown("Records of a request", AuditPage, LOST, REFUSED)),
     Door(
         "GET",
         "/v1/audit/records",

@@ -158,11 +158,8 @@ class AuditRecord(Described):
     chain: ChainPlace
 
 
-class AuditRecords(Traced):
+class AuditPage(Traced):
     records: list[AuditRecord]
-
-
-class AuditPage(AuditRecords):
     cursor: str | None = Field(description="Of the next page; null: this is the last one.")
 
 
