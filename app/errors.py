@@ -138,7 +138,7 @@ class SettingRefused(NormalcyError):
 
 class DatabaseUnavailable(NormalcyError):
     def __init__(self) -> None:
-        super().__init__("The database did not answer in time.")
+        super().__init__("The database cannot be reached, or did not answer in time.")
 
 
 class DatabaseNotReady(NormalcyError):

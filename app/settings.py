@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from app.errors import SettingRefused
 
@@ -78,6 +79,7 @@ def _postgres_url(text: str) -> str:
     url = text.replace("postgresql+asyncpg://", "postgresql://", 1)
     if url and not url.startswith(POSTGRES_SCHEMES):
         raise ValueError
+    _ = urlsplit(url).port  # raises ValueError for a port, or a host, that can be none
     return url
 
 
@@ -162,12 +164,21 @@ def _value(setting: Setting, given: Mapping[str, str], problems: list[str]) -> o
     if text and file:
         problems.append(f"{setting.name} and {setting.name}_FILE are both set; keep one.")
     elif file:
-        text = _read(file, setting.name + "_FILE", problems).strip()
+        text = _secret(file, setting.name + "_FILE", problems)
     try:
         return setting.parse(text or setting.default)
     except ValueError:
         problems.append(f"{setting.name} must be {setting.allowed}.")
         return None
+
+
+def _secret(file: str, name: str, problems: list[str]) -> str:
+    """An empty one would quietly mean the default: another database, another key."""
+    before = len(problems)
+    text = _read(file, name, problems).strip()
+    if not text and len(problems) == before:
+        problems.append(f"{name} names an empty file.")
+    return text
 
 
 def _unknown(given: Mapping[str, str]) -> list[str]:

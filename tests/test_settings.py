@@ -97,3 +97,15 @@ def test_the_fingerprint_changes_with_settings_and_not_with_secrets() -> None:
     plain = load_settings({}).fingerprint()
     assert load_settings({"NORMALCY_PORT": "1"}).fingerprint() != plain
     assert load_settings({"NORMALCY_SUBJECT_KEY": "k" * 32}).fingerprint() == plain
+
+
+def test_an_empty_secret_is_no_default(tmp_path: Path) -> None:
+    """A forgotten secret must not start a service on another database, or with a key of its own."""
+    (tmp_path / "secret").write_text(" \n")
+    for name in ("DATABASE_URL", "SUBJECT_KEY"):
+        assert refused(**{f"{name}_FILE": str(tmp_path / "secret")}) == (f"NORMALCY_{name}_FILE names an empty file.",)
+
+
+@pytest.mark.parametrize("url", ["postgresql://h:abc/d", "postgresql://h:99999/d", "postgresql://[::1/d"])
+def test_a_url_that_names_no_place_is_refused(url: str) -> None:
+    assert refused(DATABASE_URL=url)[0].startswith("NORMALCY_DATABASE_URL must be")

@@ -94,7 +94,7 @@ def merkle_root(leaves: Sequence[bytes]) -> bytes:
 
 
 def _leaf(end: Head) -> bytes:
-    return end.chain_id.bytes + end.seq.to_bytes(8, "big") + end.row_hash + end.month.encode()
+    return end.chain_id.bytes + end.seq.to_bytes(8, "big", signed=True) + end.row_hash + end.month.encode()
 
 
 def _end(line: _Line) -> Head:

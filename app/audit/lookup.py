@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.audit.records import UNREADABLE
 from app.database.appender import AuditRow
 from app.database.records import Filter, find_page
 from app.errors import CursorRefused
@@ -40,7 +41,7 @@ def as_dict(row: AuditRow) -> dict[str, Any]:
     place = {"month": row.month, "id": str(row.chain_id), "seq": row.seq, "row_hash": row.row_hash.hex()}
     try:
         said = msgspec.json.decode(row.payload, type=dict[str, Any])
-    except msgspec.DecodeError:
+    except UNREADABLE:
         said = {"record_id": str(row.record_id), "request_id": row.request_id, "damaged": True}
     return {**said, "chain": place}
 

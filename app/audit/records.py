@@ -104,9 +104,12 @@ def encode(draft: Draft) -> Record:
     )
 
 
+# What decoding a payload raises that somebody has damaged: no JSON, no UTF-8, or nested without end.
+UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
+
 _decoder = msgspec.json.Decoder(Payload)
 
 
 def decode(payload: bytes) -> Payload:
-    """Raises msgspec.DecodeError for bytes that are no payload v1."""
+    """Raises one of UNREADABLE for bytes that are no payload v1."""
     return _decoder.decode(payload)

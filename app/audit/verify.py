@@ -14,7 +14,7 @@ import msgspec
 
 from app.audit.chain import NOTHING_BEFORE, row_hash
 from app.audit.checkpoint import Checkpoint
-from app.audit.records import Payload, decode
+from app.audit.records import UNREADABLE, Payload, decode
 from app.database.appender import AuditRow, Head
 
 
@@ -120,7 +120,7 @@ class _Chain:
             return self._found(Damage.MUTATED, row.seq, "the row is not what was hashed")
         try:
             payload = decode(row.payload)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return self._found(Damage.MUTATED, row.seq, "the payload is no record of version 1")
         if row.seq == 1 and payload.kind != "genesis":
             return self._found(Damage.UNKNOWN_CHAIN, 1, "the chain does not begin with a genesis")

@@ -49,7 +49,7 @@ class AuditWriter:
     ) -> None:
         """`facts` go into the genesis of every chain: host, process, version, models with digests, settings."""
         self._appender, self._facts, self._metrics, self._clock = appender, facts, metrics, clock
-        self._budget = budget_seconds
+        self.budget_seconds = budget_seconds
         self._waiting = WaitingRecords()
         self._head: Head | None = None
         self._task: asyncio.Task[None] | None = None
@@ -76,7 +76,7 @@ class AuditWriter:
         committed = loop.create_future()
         group = Group([encode(draft) for draft in drafts], committed)
         self._admit(group)
-        timer = loop.call_at(loop.time() + self._budget if deadline is None else deadline, group.expire)
+        timer = loop.call_at(loop.time() + self.budget_seconds if deadline is None else deadline, group.expire)
         try:
             await committed
         finally:
@@ -111,8 +111,8 @@ class AuditWriter:
 
     @property
     def is_writable(self) -> bool:
-        """The last commit succeeded, and the database has answered since."""
-        return not self._refused and time.monotonic() - self._last_answer < SILENCE_SECONDS
+        """It wrote, or after a good write found the database there, a few seconds ago at most."""
+        return time.monotonic() - self._last_answer < SILENCE_SECONDS
 
     def _admit(self, group: Group, capacity: int = CAPACITY) -> None:
         if self._stopping or self._task is None or self._task.done():

@@ -48,7 +48,8 @@ def verify(
 
     with _any_failure_exits_with_2(), progress_bar("verifying") as report:
         found = run(lambda settings: verify_audit(settings, report, since, checkpoint))
-    show(found, json, lambda: _verdict(found))
+    with _any_failure_exits_with_2():  # a verdict that nobody could read is none
+        show(found, json, lambda: _verdict(found))
     if not found.intact:
         raise typer.Exit(TAMPERED)
 
@@ -123,7 +124,8 @@ def replay(
         for name in found["fields"]:
             say(f"  {name}")
 
-    show(found, json, people)
+    with _any_failure_exits_with_2():
+        show(found, json, people)
     if not found["identical"]:
         raise typer.Exit(1)
 

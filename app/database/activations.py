@@ -1,6 +1,6 @@
 """Which version of each site's model is current. Rows are only ever added; the newest of a site holds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
@@ -33,12 +33,14 @@ class Reign(NamedTuple):
 
 
 async def record_activation(
-    connection: AsyncConnection, site: str, version: str, sha256: str, by: str, now: datetime
+    connection: AsyncConnection, site: str, version: str, sha256: str, by: str, clock: Callable[[], datetime]
 ) -> Activation:
     if connection.dialect.name == "postgresql":
         # One at a time, so that ids become visible in their order and a poll for later ids misses none.
         await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-    values = {"site": site, "version": version, "sha256": sha256, "activated_at": timestamp(now), "activated_by": by}
+    # Its time too is taken behind the lock, so that no version ends before it began.
+    at = timestamp(clock())
+    values = {"site": site, "version": version, "sha256": sha256, "activated_at": at, "activated_by": by}
     added = await connection.execute(insert(activations).values(values).returning(activations.c.id))
     return Activation(added.scalar_one(), **values)
 

@@ -3,21 +3,21 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from app.database import postgres, sqlite
 from app.database.appender import STATEMENT_SECONDS, Appender
 from app.database.tolerant import tolerant_text
-from app.errors import DatabaseUnavailable
+from app.errors import DatabaseNotReady, DatabaseUnavailable
 from app.settings import Settings
 
 POOL_SIZE = 4  # readers per process; with the writer five connections of the server
@@ -41,7 +41,12 @@ class Database:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
         """One transaction that sees one state."""
-        async with _faults_named(), asyncio.timeout(self.block_seconds), self.engine.connect() as connection:
+        async with (
+            _faults_named(),
+            asyncio.timeout(self.block_seconds),
+            self.engine.connect() as connection,
+            self._interrupted(connection),
+        ):
             yield connection
 
     @asynccontextmanager
@@ -51,6 +56,24 @@ class Database:
             await connection.execution_options(writes=True)
             async with connection.begin():
                 yield connection
+
+    def unbounded(self) -> "Database":
+        """For work that may take as long as it takes."""
+        return replace(self, block_seconds=None)
+
+    @asynccontextmanager
+    async def _interrupted(self, connection: AsyncConnection) -> AsyncIterator[None]:
+        """PostgreSQL ends a statement that takes too long by itself; SQLite has to be told."""
+        if self.dialect == "postgresql" or self.block_seconds is None:
+            yield
+            return
+        driver: Any = (await connection.get_raw_connection()).driver_connection
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(STATEMENT_SECONDS, lambda: loop.create_task(driver.interrupt()))
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def appender(self) -> Appender:
         if self.dialect == "sqlite":
@@ -117,5 +140,9 @@ async def _faults_named() -> AsyncIterator[None]:
         yield
     except OUR_OWN_FAULTS:
         raise
+    except OperationalError as error:
+        if "no such " in str(error.orig):  # SQLite, of a table or a column
+            raise DatabaseNotReady("The database has not the tables of this program: somebody changed them.") from error
+        raise DatabaseUnavailable from error
     except (DBAPIError, PoolTimeout, *postgres.FAULTS) as error:
         raise DatabaseUnavailable from error

@@ -40,6 +40,7 @@ audit_records = Table(
     Column("row_hash", RecordBytes, nullable=False),
     Index("audit_records_request", "request_id"),
     Index("audit_records_time", "at", "record_id"),
+    Index("audit_records_site", "site", "at", "record_id"),
     Index(
         "audit_records_chains",
         "month",

@@ -12,6 +12,7 @@ from sqlalchemy import BigInteger, Dialect, LargeBinary, String, Uuid
 
 NO_UUID = UUID(int=0)
 NO_PLACE = -1
+NO_BYTES = b"\0not bytes"
 
 Reader = Callable[[Any], Any]
 
@@ -28,7 +29,7 @@ class TolerantUuid(Uuid[UUID]):
 
 class TolerantBytes(LargeBinary):
     def result_processor(self, dialect: Dialect, coltype: object) -> Reader:
-        return lambda value: value if isinstance(value, bytes) else str(value).encode()
+        return lambda value: value if isinstance(value, bytes) else NO_BYTES
 
 
 class TolerantPlace(BigInteger):
@@ -42,7 +43,9 @@ class TolerantText(String):
 
 
 def _uuid(value: Any) -> UUID:
+    """As we write them: another spelling of the same number is another key to SQLite."""
     try:
-        return UUID(value)
+        found = UUID(value)
     except (ValueError, TypeError, AttributeError):
         return NO_UUID
+    return found if found.hex == value else NO_UUID

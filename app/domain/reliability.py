@@ -85,7 +85,9 @@ def _size(value: float, trained: Range, tolerated: Range, what: str, unit: str) 
 def _taken(convention: Convention, card: ModelCard) -> Iterator[Finding]:
     parts = convention.differences(card.convention)
     if parts:
-        message = f"The {', '.join(parts)} of this reading differs from how the training people were measured."
+        named = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
+        differ = "differs" if len(parts) == 1 else "differ"
+        message = f"The {named} of this reading {differ} from how the training people were measured."
         too_many = len(parts) >= card.reliability.convention_differences_not_reliable
         yield _beyond(too_many), Reason("convention_differs", message)
 

@@ -1,5 +1,7 @@
 """Make a version current: verified first, on record before it holds, followed by every process within two seconds."""
 
+import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +11,7 @@ from app.database.activations import Activation, history, record_activation
 from app.database.engine import Database
 from app.database.times import utc_now
 from app.domain.card import ModelRef
-from app.errors import ActivationRefused, ArtefactRefused, UnknownSite
+from app.errors import ActivationRefused, ArtefactRefused, DatabaseUnavailable, UnknownSite
 from app.services.answer import ANSWERED, Caller
 from app.services.prepare import choose_backend, prepare
 from app.services.running import RunningService
@@ -27,6 +29,8 @@ async def activate(service: RunningService, caller: Caller, site: str, version: 
         model = await service.shelf.fetch(site, version)
     except ArtefactRefused as error:
         raise ActivationRefused(str(error)) from error
+    except OSError as error:
+        raise ActivationRefused("its files cannot be read.") from error
     draft = Draft(
         kind="activation",
         at=service.clock(),
@@ -37,7 +41,8 @@ async def activate(service: RunningService, caller: Caller, site: str, version: 
         model=model.ref,
     )
     made = await _put_on_record(service.database, service.writer, model.ref, draft)
-    await service.watcher.look()
+    with suppress(DatabaseUnavailable):  # it is made; this process follows at its next look
+        await service.watcher.look()
     return _told(made)
 
 
@@ -74,12 +79,16 @@ async def version_history(service: RunningService, site: str) -> Json:
 async def _put_on_record(database: Database, writer: AuditWriter, ref: ModelRef, draft: Draft) -> Activation:
     """Two records, of the attempt and of the deed: whatever fails between them, the audit tells which it was.
 
-    Their budget starts now: reading the model may have taken longer than an answer may.
+    One budget for all of it, which starts now: reading the model may have taken longer than an answer may.
     """
-    await writer.write([replace(draft, output={"step": "begun"})])
-    async with database.writing() as connection:
-        made = await record_activation(connection, ref.site, ref.version, ref.sha256, draft.principal, draft.at)
-    await writer.write([replace(draft, output={"step": "made"})])
+    deadline = asyncio.get_running_loop().time() + writer.budget_seconds
+    await writer.write([replace(draft, output={"step": "begun"})], deadline)
+    try:
+        async with asyncio.timeout_at(deadline), database.writing() as connection:
+            made = await record_activation(connection, ref.site, ref.version, ref.sha256, draft.principal, utc_now)
+    except TimeoutError as error:
+        raise DatabaseUnavailable from error
+    await writer.write([replace(draft, output={"step": "made"})], deadline)
     return made
 
 

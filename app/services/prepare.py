@@ -75,6 +75,6 @@ def prepare(models_dir: Path, backend: Backend, site: str, version: str) -> Serv
     result = model.run_golden_cases()
     if result.failed:
         what = f"{result.failed} of {result.cases} golden cases are not reproduced"
-        raise ArtefactRefused(GOLDEN, f"{what} by {site} {version} on {backend.name}, {backend.device}.")
+        raise ArtefactRefused(GOLDEN, f"{what} on {backend.name}, {backend.device}.")
     score(ready, [Question(case.patient, case.diameter_mm) for case in stored.golden[:1]])
     return model

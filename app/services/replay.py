@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 from app.audit.lookup import LARGEST_PAGE
 from app.database.records import Filter
-from app.errors import UnknownRecord
+from app.domain.card import ModelRef
+from app.errors import InputRefused, UnknownRecord
 from app.formats.answer import BODY, body
+from app.formats.faults import fault
 from app.services.answer import Caller
 from app.services.look_up import find_page, record_reading
 from app.services.recorded import asked_again
@@ -20,6 +22,9 @@ Json = dict[str, Any]
 
 IDENTICAL = 1e-8
 TINY = 1e-12  # below it a number is zero: probabilities far out in a tail are not compared digit by digit
+RECORD = "(record)"  # the whole of it
+MOST = 10_000  # scores of one replay, as many as a batch may have
+TOO_MANY = f"More than {MOST} scores stand under this request id: it was used for many requests. Name one item."
 WORDING = frozenset({"message"})
 
 
@@ -39,12 +44,14 @@ async def replay(service: RunningService, caller: Caller, request_id: str, item:
 
 
 async def _readings(service: RunningService, request_id: str) -> AsyncIterator[Json]:
-    cursor: str | None = None
+    cursor, seen = None, 0
     while True:
         page = await find_page(service, Filter(request_id=request_id), cursor, LARGEST_PAGE)
-        for record in page.records:
-            if _is_reading(record):
-                yield record
+        for record in filter(_is_reading, page.records):
+            seen += 1
+            if seen > MOST:
+                raise InputRefused([fault("too_long", "request_id", TOO_MANY)])
+            yield record
         if page.cursor is None:
             return
         cursor = page.cursor
@@ -67,12 +74,15 @@ def summary(differences: list[Difference], replayed: int) -> Json:
 
 
 async def _replay_one(service: RunningService, record: Json) -> list[Difference]:
-    recorded = record["model"]
-    request = asked_again(recorded["site"], record["input"])
-    model = await service.shelf.fetch(recorded["site"], recorded["version"], recorded["sha256"])
-    scored = await service.desk.submit(model.ready, request.question)
-    told = {name: record["output"][name] for name in BODY}
     place = "" if record["item"] is None else f"results[{record['item']}]"
+    try:
+        ref = ModelRef(**record["model"])
+        request = asked_again(ref.site, record["input"])
+        told = {name: record["output"][name] for name in BODY}
+    except (InputRefused, LookupError, TypeError, ValueError, AttributeError):
+        return [Difference(place or RECORD, 1.0)]  # no answer of ours: the verification of its chain will tell
+    model = await service.shelf.fetch(ref.site, ref.version, ref.sha256)
+    scored = await service.desk.submit(model.ready, request.question)
     return list(differences(told, body(scored.answer), place))
 
 

@@ -55,10 +55,12 @@ async def open_service(settings: Settings) -> AsyncIterator[RunningService]:
         closing.push_async_callback(database.close)
         if database.dialect == "sqlite":
             closing.enter_context(serving_alone(database.file))
-            await upgrade(database)
+            await upgrade(database.unbounded())
         await check_database(database)
         shelf, keyring = Shelf(settings.models_dir, backend), Keyring()
-        watcher = Watcher(database, shelf, keyring)
+        watched = open_database(settings)  # a pool of its own: look-ups must not delay the news of a revoked key
+        closing.push_async_callback(watched.close)
+        watcher = Watcher(watched, shelf, keyring)
         await watcher.begin()
         refuse_exposure(settings.host, keyring)
         metrics = make_metrics()

@@ -52,7 +52,7 @@ class Shelf:
         if model is None:
             model = await asyncio.shield(self._arrival((site, version)))
         if sha256 not in (None, model.ref.sha256):
-            raise ArtefactRefused(SUMS, f"the digest of {site} {version} is not the one on record.")
+            raise ArtefactRefused(SUMS, "the digest of the version is not the one on record.")
         self._keep(model)
         return model
 

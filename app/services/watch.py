@@ -85,12 +85,17 @@ class Watcher:
     async def _follow(self, activations: Iterable[Activation]) -> None:
         newest = {activation.site: activation for activation in activations}  # the later one of a site wins
         for site, activation in newest.items():
-            self._seen = max(self._seen, activation.id)
             try:
                 model = await self._shelf.fetch(site, activation.version, activation.sha256)
             except NormalcyError as error:
                 self._miss(activation, str(error))
                 continue
+            except Exception as error:  # noqa: BLE001 - tried again like any other version that could not be used
+                self._miss(activation, "It could not be read.")
+                self._log.error("reading a version failed", **describe_failure(error))
+                continue
+            finally:
+                self._seen = max(self._seen, activation.id)
             self._shelf.make_current(model)
             self.not_followed.pop(site, None)
             self._log.info("version activated", site=site, version=activation.version, sha256=activation.sha256)

@@ -117,4 +117,4 @@ def _read(path: Path) -> bytes:
 
 def _check_identity(card: ModelCard, ref: ModelRef) -> None:
     if (card.site, card.version) != (ref.site, ref.version):
-        raise ArtefactRefused(CARD, f"it belongs to {card.site} {card.version}, not to {ref.site} {ref.version}.")
+        raise ArtefactRefused(CARD, "it belongs to another site or version.")

@@ -14,7 +14,7 @@ from app.observability import describe_failure
 from app.services.running import RunningService
 from app.web.problems import Refused, framework_problem, problem_response
 
-LARGEST_HEADERS = 16 * 1024  # bytes of names and values, with 4 for the separators of each
+LARGEST_HEADERS = 16 * 1024  # bytes of address, names and values, with 4 for the separators of each
 MOST_HEADERS = 100
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 NO_ROUTE = "none"  # the address is not repeated in a metric: it is the caller's text
@@ -70,7 +70,8 @@ class Envelope:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = scope["headers"]
-        size = sum([len(name) + len(value) + 4 for name, value in headers])
+        line = len(scope["raw_path"]) + len(scope["query_string"])
+        size = line + sum([len(name) + len(value) + 4 for name, value in headers])
         if size > LARGEST_HEADERS or len(headers) > MOST_HEADERS:
             await problem_response(Refused(kinds.HEADERS_TOO_LARGE), scope["request_id"])(scope, receive, send)
         else:

@@ -49,7 +49,7 @@ ANSWERS: Mapping[type[NormalcyError], Problem] = {
     errors.NotInstalled: kinds.DEFECT,
 }
 DETAILS: Mapping[type[NormalcyError], str] = {
-    errors.DatabaseUnavailable: "The database did not answer in time; try again shortly.",
+    errors.DatabaseUnavailable: "The database cannot be reached, or did not answer in time; try again shortly.",
 }
 STATUSES = {404: kinds.UNKNOWN_ROUTE, 405: kinds.METHOD_NOT_ALLOWED}
 

@@ -4,6 +4,7 @@ While no key exists the service listens on this machine only, and the Host heade
 could otherwise let its own name point here and read the answers (DNS rebinding).
 """
 
+from functools import lru_cache
 from typing import Literal
 
 from app.formats import problem as kinds
@@ -15,6 +16,7 @@ from app.web.problems import Refused
 Lock = Literal["open", "metrics", "score", "model:read", "audit:read", "admin"]
 
 LOCAL_NAMES = (b"localhost", b"127.0.0.1", b"[::1]")
+HTTP_PORT = 80
 NOT_LOCAL = "While no API key exists, the Host header must name this machine and port."
 
 
@@ -46,8 +48,16 @@ def _bearer(call: Call) -> str:
     return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
 
 
+@lru_cache(maxsize=8)
+def _own_hosts(listening: str, port: int) -> frozenset[bytes]:
+    """This machine's names with the port, which browsers leave out where it is HTTP's own."""
+    address = f"[{listening}]" if ":" in listening else listening
+    names = (*LOCAL_NAMES, address.lower().encode())
+    with_port = {name + b":%d" % port for name in names}
+    return frozenset(with_port | set(names) if port == HTTP_PORT else with_port)
+
+
 def _refuse_strange_host(call: Call) -> None:
-    name, _, port = call.fields.get(b"host", b"").rpartition(b":")
     server = call.scope.get("server")
-    if name.lower() not in LOCAL_NAMES or server is None or port != str(server[1]).encode():
+    if server is None or call.fields.get(b"host", b"").lower() not in _own_hosts(call.service.settings.host, server[1]):
         raise Refused(kinds.BAD_REQUEST, detail=NOT_LOCAL)

@@ -68,7 +68,7 @@ async def allowed(database: Database, changes: list[str], *before: str) -> list[
 async def rows(database: Database, writer: AuditWriter) -> list[AuditRow]:
     await writer.write([score(), score()])
     async with database.writing() as connection:
-        await record_activation(connection, "SoV", "1.0.0", "ab" * 32, "admin", utc_now())
+        await record_activation(connection, "SoV", "1.0.0", "ab" * 32, "admin", utc_now)
     return await all_rows(database)
 
 

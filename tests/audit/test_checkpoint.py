@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import delete, text
 
 from app.audit.chain import link
 from app.audit.checkpoint import Checkpoint, merkle_root, parse, render, save, take_checkpoint
@@ -16,7 +16,7 @@ from app.database.engine import Database
 from app.database.tables import audit_records
 from app.database.times import utc_now
 from app.errors import CheckpointRefused
-from tests.audit.recording import all_rows, inserting, score, tampered, verified
+from tests.audit.recording import all_rows, inserting, score, tampered, unguarded, verified
 
 anyio = pytest.mark.anyio
 
@@ -103,3 +103,13 @@ def test_the_root_is_that_of_rfc_6962() -> None:
     vector = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"]
     expected = "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328"
     assert merkle_root([bytes.fromhex(leaf) for leaf in vector]).hex() == expected
+
+
+@anyio
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+async def test_a_damaged_place_does_not_stop_a_checkpoint(writer: AuditWriter, database: Database) -> None:
+    await writer.write([score()])
+    async with unguarded(database) as connection:
+        await connection.execute(text("UPDATE audit_records SET seq = 'third' WHERE seq = 2"))
+        taken = await take_checkpoint(connection, utc_now())
+    assert len(taken.ends) == 1

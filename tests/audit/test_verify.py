@@ -166,3 +166,21 @@ async def test_a_value_of_another_kind_is_damage_and_stops_nothing(
     for value in ("'no such value'", "x'ff00'", "x'ff00' || 'x'", "1.5"):
         statement = text(f"UPDATE audit_records SET {column} = {value} WHERE seq = 3")  # noqa: S608 - our own words
         assert await damages(database, statement), (column, value)
+
+
+@pytest.mark.parametrize("payload", [b'{"v": "\xff"}', b"[" * 100_000], ids=["no UTF-8", "nested without end"])
+async def test_a_payload_that_no_decoder_takes_is_damage_even_with_its_hash(
+    chain: list[AuditRow], database: Database, payload: bytes
+) -> None:
+    digest = row_hash(chain[5].row_hash, chain[6].chain_id, 7, chain[6].record_id, payload)
+    forged = update(audit_records).where(seq == 7).values(payload=payload, row_hash=digest)
+    assert await damages(database, forged) == [Damage.MUTATED]
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("change", ["payload = CAST(payload AS TEXT)", "record_id = upper(record_id)"])
+async def test_another_spelling_of_the_same_value_is_damage(
+    chain: list[AuditRow], database: Database, change: str
+) -> None:
+    statement = text(f"UPDATE audit_records SET {change} WHERE seq = 3")  # noqa: S608 - our own words
+    assert await damages(database, statement) == [Damage.MUTATED]

@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from app.audit import writer as writer_module
 from app.audit.queue import BATCH, CAPACITY
 from app.audit.writer import AuditWriter
+from app.database.appender import AuditRow
 from app.database.engine import Database
 from app.database.times import later_month, month_of, utc_now
-from app.errors import AuditQueueFull, AuditUnavailable
+from app.errors import AuditQueueFull, AuditUnavailable, DatabaseUnavailable
 from app.observability import Metrics, make_metrics
 from tests.audit.faults import FaultyAppender
 from tests.audit.recording import FACTS, all_rows, refusal, score, verified, writes_blocked
@@ -210,25 +212,37 @@ async def test_a_writer_that_cannot_open_its_chain_says_so_and_closes(
     assert await all_rows(database) == []
 
 
-async def until_writable(writer: AuditWriter) -> None:
-    """Without a request: the idle writer tries for itself."""
+class FullDisk(FaultyAppender):
+    """Answers questions and takes nothing, while it is full."""
+
+    is_full = False
+
+    async def append(self, rows: list[AuditRow]) -> None:
+        if self.is_full:
+            raise DatabaseUnavailable
+        await super().append(rows)
+
+
+async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(30):
-        while not writer.is_writable:
+        while not condition():
             await asyncio.sleep(0.05)
 
 
-async def test_after_a_refused_commit_the_audit_is_not_writable_until_something_was_written(
-    open_writer: OpenWriter, database: Database
+async def test_a_database_that_answers_and_takes_nothing_is_not_writable_until_it_does(
+    open_writer: OpenWriter, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    appender = FaultyAppender(database.appender())
-    writer = await open_writer(appender=appender)
+    monkeypatch.setattr(writer_module, "SILENCE_SECONDS", 1.5)
+    disk = FullDisk(database.appender())
+    writer = await open_writer(appender=disk)
     await writer.write([score("before")])
-    appender.fault = "in doubt"
+    disk.is_full = True
     with pytest.raises(AuditUnavailable):
         await writer.write([score("lost")])
-    assert not writer.is_writable
-    await until_writable(writer)
+    await until(lambda: not writer.is_writable)
+    disk.is_full = False
+    await until(lambda: writer.is_writable)  # without a request: the idle writer tries for itself
     await writer.write([score("after")])
     await writer.stop()
     found = await verified(database)
-    assert (found.intact, found.chains, found.open_chains) == (True, 2, ())
+    assert (found.intact, found.chains) == (True, 2)

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from itertools import repeat
 
 import pytest
 
@@ -18,7 +19,8 @@ LINE = [("SoV", "1.0.0"), ("AA", "1.0.0"), ("SoV", "1.1.0"), ("SoV", "1.0.0")]
 async def activated(database: Database) -> Database:
     for minute, (site, version) in enumerate(LINE):
         async with database.writing() as connection:
-            await record_activation(connection, site, version, "ab" * 32, "key:x", NOW + timedelta(minutes=minute))
+            at = repeat(NOW + timedelta(minutes=minute)).__next__
+            await record_activation(connection, site, version, "ab" * 32, "key:x", at)
     return database
 
 
@@ -58,10 +60,10 @@ async def test_a_poll_misses_none_of_several_at_the_same_time(database: Database
 
     async def activate(site: str) -> None:
         async with database.writing() as connection:
-            await record_activation(connection, site, "1.0.0", "ab" * 32, "key:x", NOW)
+            await record_activation(connection, site, "1.0.0", "ab" * 32, "key:x", lambda: NOW)
 
     async with database.writing() as first:
-        await record_activation(first, "SoV", "1.0.0", "ab" * 32, "key:x", NOW)
+        await record_activation(first, "SoV", "1.0.0", "ab" * 32, "key:x", lambda: NOW)
         second = asyncio.create_task(activate("AA"))
         await asyncio.sleep(0.2)
         async with database.reading() as connection:

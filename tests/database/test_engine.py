@@ -10,7 +10,7 @@ from app.database.engine import Database, open_database
 from app.database.keys import make_key, save_key
 from app.database.migrate import pending_migrations
 from app.database.times import later_month, month_of, timestamp, utc_now
-from app.errors import DatabaseUnavailable
+from app.errors import DatabaseNotReady, DatabaseUnavailable
 from app.settings import load_settings
 
 anyio = pytest.mark.anyio
@@ -38,7 +38,7 @@ async def test_a_statement_of_ours_that_is_wrong_is_not_blamed_on_the_database(d
 
 @anyio
 async def test_no_exception_repeats_a_value(database: Database) -> None:
-    with pytest.raises((DBAPIError, DatabaseUnavailable)) as caught:
+    with pytest.raises((DBAPIError, DatabaseNotReady)) as caught:
         async with database.writing() as connection:
             await connection.execute(text("INSERT INTO nowhere VALUES (:value)"), {"value": "CANARY"})
     assert "CANARY" not in f"{caught.value} {caught.value.__cause__}"
@@ -63,3 +63,14 @@ def test_times_are_text_in_the_order_of_time() -> None:
     assert timestamp(now).endswith("Z")
     assert month_of(now) == timestamp(now)[:7]
     assert [later_month("2026-11", by) for by in (0, 1, 2, 14)] == ["2026-11", "2026-12", "2027-01", "2028-01"]
+
+
+@anyio
+async def test_a_statement_that_takes_too_long_is_ended_and_the_connection_serves_again(database: Database) -> None:
+    """The numbers up to a limit that nobody waits for."""
+    endless = text("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 4e9) SELECT sum(x) FROM n")
+    with pytest.raises(DatabaseUnavailable):
+        async with database.reading() as connection:
+            await connection.execute(endless)
+    async with database.reading() as connection:
+        assert (await connection.execute(text("SELECT 1"))).scalar_one() == 1

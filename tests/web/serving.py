@@ -103,7 +103,7 @@ def serving(settings: Settings, models_dir: Path) -> Iterator[Running]:
         thread.join()
         raise failures[0]
     service, server, port, loop = started[0]
-    url = f"http://127.0.0.1:{port}"
+    url = f"http://{chosen.host}:{port}"
     try:
         with httpx.Client(base_url=url, timeout=30) as client:
             yield Running(chosen, service, server, url, client, loop)

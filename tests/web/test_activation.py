@@ -1,10 +1,12 @@
 import asyncio
+import errno
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -13,7 +15,9 @@ from app.database.activations import record_activation
 from app.database.engine import Database
 from app.database.times import utc_now
 from app.errors import ArtefactRefused
+from app.services import shelf, watch
 from app.services.activate import activate_from_outside
+from app.services.prepare import ServedModel, prepare
 from app.settings import Settings
 from app.web.schemas.lookups import Activated, History, Models, Ready
 from tests.web.serving import READING, SCORE, Running, bearer, create_key, on_database, serving
@@ -108,7 +112,7 @@ def test_an_activation_elsewhere_that_cannot_be_followed_is_told(governed: Runni
 
     async def put(database: Database) -> None:
         async with database.writing() as connection:
-            await record_activation(connection, "SoV", "1.0.0", sha256, "somebody", utc_now())
+            await record_activation(connection, "SoV", "1.0.0", sha256, "somebody", utc_now)
 
     on_database(governed.settings, put)
     until(lambda: bool(governed.client.get("/health/ready").json()["warnings"]))
@@ -125,7 +129,7 @@ def test_an_activation_elsewhere_that_cannot_be_followed_is_told(governed: Runni
 def test_a_digest_other_than_the_one_on_record_is_not_used(settings: Settings, own_models: Path) -> None:
     async def put(database: Database) -> None:
         async with database.writing() as connection:
-            await record_activation(connection, "SoV", "1.0.0", "0" * 64, "somebody", utc_now())
+            await record_activation(connection, "SoV", "1.0.0", "0" * 64, "somebody", utc_now)
 
     on_database(settings, put)
     with pytest.raises(ArtefactRefused, match="not the one on record"), serving(settings, own_models):
@@ -167,3 +171,26 @@ def test_under_load_no_request_fails_and_none_mixes_versions(governed: Running) 
     assert {version for version, _ in told} == expected.keys()
     for version, number in told:
         assert number == pytest.approx(expected[version], rel=1e-8)
+
+
+def test_a_version_that_could_not_be_read_once_is_read_again(
+    governed: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha256 = governed.client.get("/v1/models/SoV/1.0.0").json()["sha256"]
+    governed.service.shelf._others.clear()  # as in a process that never read it
+    failures: list[Exception] = [OSError(errno.EMFILE, "too many open files")]
+
+    def flaky(*where: Any) -> ServedModel:
+        if failures:
+            raise failures.pop()
+        return prepare(*where)
+
+    async def elsewhere(database: Database) -> None:
+        async with database.writing() as connection:
+            await record_activation(connection, "SoV", "1.0.0", sha256, "somebody", utc_now)
+
+    monkeypatch.setattr(shelf, "prepare", flaky)
+    monkeypatch.setattr(watch, "RETRY_SECONDS", 0.2)
+    on_database(governed.settings, elsewhere)
+    until(lambda: version_of(governed.score()) == "1.0.0")
+    assert failures == []

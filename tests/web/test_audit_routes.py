@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from app.audit.records import Draft
 from app.settings import Settings
 from app.web.schemas.lookups import AuditPage, Replayed
 from tests.web.serving import MAN, READING, Running, bearer, create_key, serving
@@ -99,3 +100,23 @@ def test_one_item_of_a_study_can_be_replayed(audited: Running) -> None:
     assert audited.client.post(path).json()["replayed"] == 2
     assert audited.client.post(path, params={"item": 1}).json()["replayed"] == 1
     assert audited.client.post(path, params={"item": 2}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"diameter_mm": 41}, {}),
+        ({**READING, "age_years": 500}, {}),
+        ({**READING, "age_years": None}, {"score": None}),
+        (READING, {"score": None}),
+    ],
+)
+def test_a_record_that_is_no_answer_of_ours_is_not_identical_and_no_defect(
+    audited: Running, asked: dict[str, Any], told: dict[str, Any]
+) -> None:
+    ref = audited.service.shelf.current["SoV"].ref
+    now = audited.service.clock()
+    draft = Draft("score", now, "nobody", request_id="odd", model=ref, input=asked, output=told)
+    audited.inside(audited.service.writer.write([draft]))
+    answer = audited.client.post("/v1/audit/records/odd/replay")
+    assert (answer.status_code, answer.json()["identical"]) == (200, False)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from app.web.envelope import LARGEST_HEADERS
 from app.web.schemas.problem import Problem
 from tests.web.serving import READING, SCORE, Running
 
@@ -148,3 +149,8 @@ def test_the_connection_lives_on_after_a_refusal(shared: Running) -> None:
         answer.read()
         assert answer.status == status
     connection.close()
+
+
+def test_an_address_that_is_too_long_is_431(shared: Running) -> None:
+    answer = shared.client.get("/v1/sites", params={"x": "y" * LARGEST_HEADERS})
+    assert answer.status_code == 431

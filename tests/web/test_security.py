@@ -13,14 +13,16 @@ from app.database.times import utc_now
 from app.errors import SettingRefused
 from app.settings import Settings
 from app.web.app import DOORS
+from app.web.security import _own_hosts
 from tests.web.serving import READING, SCORE, Running, bearer, create_key, on_database, serving
 
-OPEN = {"/health/live", "/health/ready", "/", "/docs", "/redoc", "/openapi.json", "/assets/{name}"}
+OPEN = {"/health/live", "/health/ready", "/", "/guide", "/docs", "/redoc", "/openapi.json", "/assets/{name}"}
 LOCKS = {
     ("POST", "/v1/sites/{site}/score"): "score",
     ("POST", "/v1/studies/score"): "score",
     ("GET", "/v1/sites"): "model:read",
     ("GET", "/v1/limits"): "model:read",
+    ("GET", "/models/{site}/{version}"): "model:read",
     ("GET", "/v1/models"): "model:read",
     ("GET", "/v1/models/{site}/{version}"): "model:read",
     ("GET", "/v1/models/{site}/history"): "model:read",
@@ -149,3 +151,14 @@ def test_metrics_are_open_only_by_their_setting(settings: Settings, models_dir: 
     create_key(settings, ["score"])
     with serving(replace(settings, metrics="open"), models_dir) as running:
         assert running.client.get("/metrics").status_code == 200
+
+
+def test_the_address_on_which_it_listens_is_its_own_name_too(settings: Settings, models_dir: Path) -> None:
+    with serving(replace(settings, host="127.0.0.2"), models_dir) as running:
+        assert running.client.get("/v1/sites").status_code == 200
+
+
+def test_browsers_leave_out_the_port_of_http() -> None:
+    assert b"localhost" in _own_hosts("127.0.0.1", 80)
+    assert b"localhost" not in _own_hosts("127.0.0.1", 8000)
+    assert b"[::1]:8000" in _own_hosts("::1", 8000)
