@@ -165,7 +165,7 @@ def _any_failure_exits_with_2() -> Iterator[None]:
     except NormalcyError as error:
         errors.print(f"normalcy: {error}", markup=False)
         raise typer.Exit(COULD_NOT_CHECK) from error
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # the last: a reader who hung up
         errors.print(f"normalcy: Could not check: {type(error).__name__}.", markup=False)
         raise typer.Exit(COULD_NOT_CHECK) from error
 

@@ -1,7 +1,10 @@
 import asyncio
 import csv
 import json
+import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -276,3 +279,14 @@ class TestExport:
 
 def _encoded(payload: dict[str, object]) -> bytes:
     return json.dumps(payload).encode()
+
+
+def test_a_verdict_that_nobody_reads_is_not_one_of_tampering(embedded: Settings, alone: Normalcy) -> None:
+    alone("db", "upgrade")
+    program = [sys.executable, "-c", "from app.cli.main import main; main()", "audit", "verify"]
+    environment = {**os.environ, "NORMALCY_DATA_DIR": str(embedded.data_dir)}
+    hung_up, writing = os.pipe()
+    os.close(hung_up)
+    done = subprocess.run(program, env=environment, stdout=writing, stderr=subprocess.PIPE, check=False)  # noqa: S603
+    os.close(writing)
+    assert done.returncode == 2
