@@ -56,13 +56,19 @@ DECISIONS: dict[tuple[str, str], list[Outcome]] = {
         get("/v1/models/SoV/9.0.0", 404, "refusal"),
         without_key("/v1/models/SoV/1.0.0"),
     ],
+    ("GET", "/models/{site}/{version}"): [
+        get("/models/SoV/1.0.0", 200),
+        get("/models/SoV/9.0.0", 404, "refusal"),
+        get("/models/none/1.0.0", 404, "refusal"),
+        without_key("/models/SoV/1.0.0"),
+    ],
     ("GET", "/v1/models/{site}/history"): [
         get("/v1/models/SoV/history", 200),
         get("/v1/models/none/history", 404, "refusal"),
         without_key("/v1/models/SoV/history"),
     ],
     ("POST", "/v1/models/{site}/activate"): [
-        post("/v1/models/SoV/activate", {"version": "1.0.0"}, 200, "activation"),
+        post("/v1/models/SoV/activate", {"version": "1.0.0"}, 200, "activation", "activation"),  # begun, made
         post("/v1/models/SoV/activate", {"version": "9.0.0"}, 404, "refusal"),
         post("/v1/models/SoV/activate", {"version": 1}, 422, "refusal"),
         without_key("/v1/models/SoV/activate", "POST"),
@@ -90,6 +96,7 @@ DECISIONS: dict[tuple[str, str], list[Outcome]] = {
     ("GET", "/health/live"): [get("/health/live", 200)],
     ("GET", "/health/ready"): [get("/health/ready", 200)],
     ("GET", "/"): [get("/", 200)],
+    ("GET", "/guide"): [get("/guide", 200)],
     ("GET", "/docs"): [get("/docs", 200)],
     ("GET", "/redoc"): [get("/redoc", 200)],
     ("GET", "/openapi.json"): [get("/openapi.json", 200)],

@@ -9,7 +9,7 @@ from app.web.app import DOORS
 from app.web.schemas import requests
 from tests.web.serving import READING, Running
 
-PAGES = {"/", "/docs", "/redoc", "/openapi.json", "/assets/{name}", "/metrics"}
+PAGES = {"/", "/guide", "/models/{site}/{version}", "/docs", "/redoc", "/openapi.json", "/assets/{name}", "/metrics"}
 SCORE, STUDY = "/v1/sites/{site}/score", "/v1/studies/score"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.web.serving import Running
 
-PAGES = ("/", "/docs", "/redoc")
+PAGES = ("/", "/guide", "/models/SoV/1.0.0", "/docs", "/redoc")
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
     "--no-sandbox",
@@ -30,7 +30,7 @@ def test_a_page_runs_no_script_of_its_own_text_and_loads_nothing_from_elsewhere(
     assert "unsafe-eval" not in policy
     assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|javascript:", page.text)
     assert not re.search(r"(?:src|href)=[\"'](?:https?:)?//", page.text)
-    for name in re.findall(r"assets/[\w.-]+", page.text):
+    for name in re.findall(r"(?<=[\"/])assets/[\w.-]+", page.text):
         assert shared.client.get(f"/{name}").status_code == 200, name
 
 
@@ -64,8 +64,12 @@ class Visit:
         self.troubles: list[str] = []
         self.page.on("console", lambda m: self.troubles.append(m.text) if m.type in ("error", "warning") else None)
         self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        self.page.on("requestfailed", lambda request: self.troubles.append(f"failed: {request.url}"))
+        self.page.on("requestfailed", self._failed)
         self.page.route(lambda url: not url.startswith((running.url, "data:")), self._cut)
+
+    def _failed(self, request: Any) -> None:
+        if request.failure != "net::ERR_ABORTED":  # the icon of a page that is left before it has arrived
+            self.troubles.append(f"failed: {request.url}")
 
     def _cut(self, route: Any) -> None:
         self.troubles.append(f"asked for {route.request.url}")
@@ -106,3 +110,35 @@ def test_the_first_page_leads_to_the_others(visit: Visit, shared: Running) -> No
     page.get_by_role("link", name="Try the service").click()
     page.wait_for_selector(".swagger-ui .info")
     assert page.url == f"{shared.url}/docs"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("path", ["/guide", "/models/SoV/1.0.0"])
+def test_a_page_to_read_fits_its_screen(visit: Visit, shared: Running, path: str, width: int) -> None:
+    page = visit.page
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(shared.url + path)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("getComputedStyle(document.querySelector('.wide')).overflowX") == "auto"  # its style is there
+    beside = page.locator("main").bounding_box()["x"] >= page.locator("nav ul").bounding_box()["width"]
+    assert beside == (width > 1000)
+
+
+def test_the_type_of_a_problem_opens_at_its_explanation(visit: Visit, shared: Running) -> None:
+    page = visit.page
+    kind = shared.client.get("/v1/models/none/history").json()["type"]
+    page.goto(shared.url + kind)
+    shown = page.locator(":target")
+    assert shown.inner_text() == "Unknown site"
+    assert 0 <= shown.bounding_box()["y"] < page.viewport_size["height"]
+
+
+def test_the_first_page_leads_to_the_guide_and_back(visit: Visit, shared: Running) -> None:
+    page = visit.page
+    page.goto(shared.url)
+    page.get_by_role("link", name="Read the guide").click()
+    page.get_by_role("navigation").get_by_role("link", name="Keys and scopes").click()
+    assert page.url == f"{shared.url}/guide#keys"
+    page.goto(f"{shared.url}/models/SoV/1.0.0")
+    page.get_by_role("link", name="Normalcy").click()
+    assert page.url == f"{shared.url}/"

@@ -35,6 +35,7 @@ async def run_selftest(call: Call) -> Response:
 
 
 async def metrics(call: Call) -> Response:
+    """Counts and times of this process, for Prometheus."""
     return Response(generate_latest(call.service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 

@@ -1,46 +1,57 @@
-"""Pages for people: where to start, and the OpenAPI document in two dresses. Every file is of this installation."""
+"""Pages for people: where to start, the guide, the cards, and the OpenAPI document in two dresses."""
 
-from functools import lru_cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from app.formats import problem as kinds
 from app.formats.answer import encode
+from app.formats.card_markdown import card_markdown
+from app.web import reading
+from app.web.assets import REDOC_POLICY, asset_response, page_response, static_page
 from app.web.call import JSON, Call
 from app.web.door import Door
+from app.web.guide.assemble import guide as guide_text
 from app.web.openapi import document
 from app.web.problems import Refused
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-# ReDoc writes style elements while it runs, and nothing is drawn without them.
-REDOC_POLICY = POLICY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
-KINDS = {".js": "text/javascript", ".css": "text/css", ".png": "image/png"}
-OURS = ("page.css", "swagger-start.js", "redoc-start.js")
-THEIRS = ("swagger-ui-bundle.js", "swagger-ui.css", "redoc.standalone.js", "favicon.png")
-# ReDoc would fetch its logo from a server elsewhere: no page of ours asks anybody but this service.
-LOGO_ELSEWHERE, LOGO_HERE = b"https://cdn.redoc.ly/redoc/logo-mini.svg", b"assets/favicon.png"
-ONE_HOUR = "public, max-age=3600"
+TWO_UP = "../../"  # from a card to the first page
 
 
 async def landing(call: Call) -> Response:
-    return _page("index.html")
+    """The first page."""
+    return static_page("index.html")
+
+
+async def guide(call: Call) -> Response:
+    """This guide."""
+    state = call.app.state
+    if not hasattr(state, "guide"):
+        doors = [route.door for route in call.app.routes]
+        state.guide = reading.page(guide_text(doors), "Normalcy: the guide")
+    return page_response(state.guide)
+
+
+async def card(call: Call) -> Response:
+    """The card of a model, for people."""
+    model = await call.service.shelf.find(call.parameter("site"), call.parameter("version"))
+    site, version = model.ref.site, model.ref.version
+    as_json = f"[The same as JSON]({TWO_UP}v1/models/{site}/{version})"
+    text = f"{card_markdown(model.card)}\n## Digest\n\nSHA-256 of this version: `{model.ref.sha256}`\n\n{as_json}\n"
+    return page_response(reading.page(text, f"Normalcy: {site} {version}", TWO_UP))
 
 
 async def swagger(call: Call) -> Response:
-    return _page("docs.html")
+    """Every call, to be tried out (Swagger UI)."""
+    return static_page("docs.html")
 
 
 async def redoc(call: Call) -> Response:
-    return _page("redoc.html", REDOC_POLICY)
+    """Every call, to be read (ReDoc)."""
+    return static_page("redoc.html", REDOC_POLICY)
 
 
 async def openapi(call: Call) -> Response:
-    """Made once for each set of current models, whose answers are its examples."""
+    """The OpenAPI document."""
+    # Made once for each set of current models, whose answers are its examples.
     state = call.app.state
     key = tuple(model.ref for model in call.service.shelf.current.values())
     if getattr(state, "openapi_of", None) != key:
@@ -49,27 +60,17 @@ async def openapi(call: Call) -> Response:
 
 
 async def asset(call: Call) -> Response:
-    name = call.parameter("name")
-    file = _assets().get(name)
-    if file is None:
+    """Scripts, styles and the icon of the pages."""
+    response = asset_response(call.parameter("name"))
+    if response is None:
         raise Refused(kinds.UNKNOWN_ROUTE)
-    kind = KINDS[name[name.rindex(".") :]]
-    content = file.read_bytes().replace(LOGO_ELSEWHERE, LOGO_HERE)
-    return Response(content, media_type=kind, headers={"Cache-Control": ONE_HOUR})
-
-
-def _page(name: str, policy: str = POLICY) -> Response:
-    return HTMLResponse((files("app.web") / "static" / name).read_bytes(), headers={"Content-Security-Policy": policy})
-
-
-@lru_cache(maxsize=1)
-def _assets() -> dict[str, Traversable]:
-    own, offline = files("app.web") / "static", files("fastapi_offline") / "static"
-    return {name: own / name for name in OURS} | {name: offline / name for name in THEIRS}
+    return response
 
 
 DOORS = (
     Door("GET", "/", landing, "open"),
+    Door("GET", "/guide", guide, "open"),
+    Door("GET", "/models/{site}/{version}", card, "model:read"),
     Door("GET", "/docs", swagger, "open"),
     Door("GET", "/redoc", redoc, "open"),
     Door("GET", "/openapi.json", openapi, "open"),

@@ -1,0 +1,39 @@
+"""The documents for people, as tests read them: the README, docs/ and the guide with its tables filled."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from app.web.app import DOORS
+from app.web.guide.assemble import CHAPTERS, chapter, guide
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+DOCS = {f"docs/{file.name}": file.read_text("utf-8") for file in sorted((ROOT / "docs").glob("*.md"))}
+GUIDE = guide(DOORS)
+WRITTEN = {"README.md": README, **DOCS, **{f"guide/{name}.md": chapter(name) for name in CHAPTERS}}
+ALL = "\n".join([README, *DOCS.values(), GUIDE])
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`([^`\n]+)`")
+ADDRESS = re.compile(r"http://127\.0\.0\.1:8000")
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+
+
+def blocks(text: str) -> list[Block]:
+    return [Block(*found) for found in FENCE.findall(text)]
+
+
+def spans(text: str) -> list[str]:
+    """What stands between backticks in running text."""
+    return SPAN.findall(FENCE.sub("", text))
+
+
+def commands(text: str) -> list[str]:
+    """The lines of shell blocks, continued ones joined, without comments."""
+    joined = "\n".join(block.text for block in blocks(text) if block.language in ("", "sh")).replace("\\\n", " ")
+    return [line for line in (re.sub(r"(?:^|\s)#.*", "", line).strip() for line in joined.splitlines()) if line]

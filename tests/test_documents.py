@@ -1,0 +1,173 @@
+"""Whatever can be set, asked, refused, counted or run is in the documents, and they name nothing that is not there."""
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from app.cli.main import cli
+from app.database.keys import SCOPES
+from app.formats import faults, problem
+from app.observability import make_metrics
+from app.settings import ENV_FILE, TABLE
+from app.web.app import DOORS
+from app.web.guide.assemble import chapter
+from app.web.guide.tables import NOT_IN_USE
+from tests.documents import ALL, DOCS, GUIDE, README, ROOT, WRITTEN, commands, spans
+
+NOT_THERE_YET = {"normalcy conformance"}
+LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
+LOGGED = re.compile(r"""\.(?:info|warning|error)\(\s*"([a-z ]+)\"""")
+
+
+def sources() -> Iterator[tuple[Path, str]]:
+    return ((file, file.read_text("utf-8")) for file in (ROOT / "app").rglob("*.py"))
+
+
+def first_words(called: str) -> set[str]:
+    """The first argument of every call of this name anywhere in the code: a text, or a constant of the same file."""
+    found: set[str] = set()
+    for _, text in sources():
+        tree = ast.parse(text)
+        constants = {
+            target.id: statement.value.value
+            for statement in ast.walk(tree)
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
+            for target in statement.targets
+            if isinstance(target, ast.Name)
+        }
+        constants |= {"OUTSIDE": "outside_training_range"}  # imported where it is not defined
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == called:
+                word = call.args[0]
+                found.add(str(word.value if isinstance(word, ast.Constant) else constants[ast.unparse(word)]))
+    return found
+
+
+def leaves(command: Any, words: str = "normalcy") -> dict[str, Any]:
+    """Every command that does something, by the words that call it."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        return {words: command}
+    return {w: c for name, one in below.items() for w, c in leaves(one, f"{words} {name}").items()}
+
+
+COMMANDS = leaves(get_command(cli))
+
+
+def expected() -> dict[str, set[str]]:
+    kinds = {kind.slug for kind in problem.PROBLEMS}
+    families = make_metrics().registry.collect()
+    return {
+        "setting": {setting.name for setting in TABLE} | {ENV_FILE},
+        "route": {f"{door.method} {door.path}" for door in DOORS},
+        "problem": kinds,
+        "fault": set(faults.CODES),
+        "reason": first_words("Reason"),
+        "advisory": first_words("Advisory"),
+        "metric": {family.name + ("_total" if family.type == "counter" else "") for family in families},
+        "scope": set(SCOPES),
+        "command": set(COMMANDS),
+    }
+
+
+EXPECTED = expected()
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_everything_is_in_the_guide(kind: str) -> None:
+    assert EXPECTED[kind]
+    assert EXPECTED[kind] - set(spans(GUIDE)) == set()
+
+
+def test_reasons_and_advisories_are_explained_where_the_answer_is() -> None:
+    codes = EXPECTED["reason"] | EXPECTED["advisory"]
+    chapters = chapter("answer") + chapter("reliability")
+    assert codes - set(spans(chapters)) == set()
+    listed = set(re.findall(r"^\| `(\w+)` \|", chapter("reliability"), re.MULTILINE))
+    assert listed
+    assert listed <= codes
+
+
+def test_every_line_of_the_log_is_explained() -> None:
+    events = {event for file, text in sources() if "structlog" in text for event in LOGGED.findall(text)}
+    assert len(events) >= 7
+    assert events - set(spans(GUIDE)) == set()
+
+
+def test_the_kinds_of_problems_marked_as_not_in_use_are_those_that_nothing_raises() -> None:
+    names = {value.slug: name for name, value in vars(problem).items() if isinstance(value, problem.Problem)}
+    elsewhere = "".join(text for file, text in sources() if file.stem not in ("problem", "tables"))
+    unused = {slug for slug, name in names.items() if not re.search(rf"\bkinds\.{name}\b", elsewhere)}
+    assert {kind.slug for kind in NOT_IN_USE} == unused
+
+
+@pytest.mark.parametrize("document", WRITTEN)
+def test_no_document_names_a_setting_that_does_not_exist(document: str) -> None:
+    known = {setting.name for setting in TABLE} | {f"{setting.name}_FILE" for setting in TABLE if setting.secret}
+    assert set(re.findall(r"\bNORMALCY_[A-Z_]+", WRITTEN[document])) <= known | {ENV_FILE}
+
+
+def is_served(method: str | None, path: str) -> bool:
+    patterns = ((door.method, re.sub(r"\\{\w+\\}", r"(?:{\\w+}|[^/{}]+)", re.escape(door.path))) for door in DOORS)
+    return any(method in (None, known) and re.fullmatch(pattern, path) for known, pattern in patterns)
+
+
+@pytest.mark.parametrize("document", WRITTEN)
+def test_no_document_names_an_address_that_is_not_served(document: str) -> None:
+    text = WRITTEN[document]
+    named = re.findall(r"\b(GET|POST) (/[\w{}./-]*)", text)
+    called = re.findall(r"http://127\.0\.0\.1:8000(/[\w{}./-]*)", text.replace("${", "{"))
+    told = [span for span in spans(text) if re.fullmatch(r"/(?!var|opt|tmp)[\w{}./-]*", span)]
+    paths = [*named, *((None, path) for path in (*called, *told))]
+    assert [one for one in paths if not is_served(*one)] == []
+
+
+@pytest.mark.parametrize("document", WRITTEN)
+def test_every_command_in_a_document_exists_with_its_options(document: str) -> None:
+    text = WRITTEN[document]
+    lines = [line for line in (*commands(text), *spans(text)) if re.search(r"(?:^|\()normalcy [a-z]", line)]
+    for line in lines:
+        called = line[line.index("normalcy ") :].rstrip(")")
+        if called not in NOT_THERE_YET:
+            words = shlex.split(called)
+            found = next((COMMANDS[" ".join(words[:n])] for n in (3, 2) if " ".join(words[:n]) in COMMANDS), None)
+            assert found, called
+            options = {option for parameter in found.params for option in parameter.opts} | {"--help"}
+            assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, called
+    assert NOT_THERE_YET.isdisjoint(COMMANDS)
+
+
+def test_scopes_in_examples_exist() -> None:
+    given = set(re.findall(r"--scope (\S+)", ALL))
+    assert given
+    assert {scope.strip(")") for scope in given} <= set(SCOPES)
+
+
+def test_metrics_that_the_guide_names_exist() -> None:
+    named = set(re.findall(r"`(normalcy_\w+)`", GUIDE))
+    assert named == EXPECTED["metric"]
+
+
+@pytest.mark.parametrize("document", ["README.md", *DOCS])
+def test_links_lead_to_files_that_are_there(document: str) -> None:
+    here = (ROOT / document).parent
+    targets = {path for path, _ in LINK.findall(WRITTEN[document]) if path and "://" not in path}
+    assert {target for target in targets if not (here / target).is_file()} == set()
+
+
+def test_files_that_the_readme_names_are_there() -> None:
+    files = {span for span in spans(README) if re.fullmatch(r"[\w./]+\.py", span)}
+    assert len(files) > 10
+    assert {name for name in files if not (ROOT / name).is_file()} == set()
+
+
+def test_make_targets_that_the_readme_names_are_there() -> None:
+    made = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    asked = {line.split()[1] for line in (*commands(README), *spans(README)) if line.startswith("make ")}
+    assert asked - made == set()
