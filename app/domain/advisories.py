@@ -1,9 +1,7 @@
 """What a reader should know beside the score. An advisory never withholds anything."""
 
 from collections.abc import Iterator
-from dataclasses import fields
 
-from app.domain.convention import Convention
 from app.domain.limits import FAR_OUT, HIGH_BMI, LARGE_DIAMETER, Limit
 from app.domain.question import Question
 from app.domain.score import Advisory
@@ -22,7 +20,7 @@ def _advisories(question: Question, expected_ns: float | None) -> Iterator[Advis
     patient = question.patient
     if _beyond(LARGE_DIAMETER, question.diameter_mm, patient.age_years):
         yield Advisory("absolute_diameter", "diameter_mm", LARGE)
-    missing = _not_stated(question.convention)
+    missing = question.convention.not_stated
     if missing:
         message = (
             f"Not stated: {', '.join(missing)} of the reading. Readings by another convention differ by up to one Z."
@@ -36,7 +34,3 @@ def _advisories(question: Question, expected_ns: float | None) -> Iterator[Advis
 
 def _beyond(limit: Limit, value: float, age_years: float) -> bool:
     return age_years >= limit.from_age_years and not limit.holds(value)
-
-
-def _not_stated(convention: Convention) -> list[str]:
-    return [field.name for field in fields(convention) if getattr(convention, field.name) is None]

@@ -18,6 +18,14 @@ class Convention:
 
     def differences(self, other: "Convention") -> tuple[str, ...]:
         """The names of the parts that both state and state differently."""
-        names = (field.name for field in fields(self))
-        pairs = ((name, getattr(self, name), getattr(other, name)) for name in names)
+        if self == other:
+            return ()
+        pairs = ((name, getattr(self, name), getattr(other, name)) for name in PARTS)
         return tuple(name for name, mine, theirs in pairs if mine and theirs and mine != theirs)
+
+    @property
+    def not_stated(self) -> tuple[str, ...]:
+        return tuple([name for name in PARTS if getattr(self, name) is None])
+
+
+PARTS = tuple(field.name for field in fields(Convention))

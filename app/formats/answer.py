@@ -5,23 +5,37 @@ looked at once more on its way out: one that is not finite, an interval upside d
 is a defect, never an answer.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 
 from app.domain.card import ModelCard, ModelRef
 from app.domain.patient import Patient
-from app.domain.score import Answer
+from app.domain.score import (
+    HDI,
+    Advisory,
+    Answer,
+    ComparatorScores,
+    Exceedance,
+    Interval,
+    Reason,
+    Reference,
+    Reliability,
+    Score,
+    ScoreWithMeasurementError,
+    ThresholdDiameter,
+)
 from app.errors import NumbersNotTrusted
 from app.formats.digits import significant
 from app.formats.sentences import Summary, intended_use
 
 Json = dict[str, Any]
 SIMULATED = "simulated"
-BODY = ("score", "score_with_measurement_error", "reference", "comparators", "reliability", "advisories")
+BODY = tuple(field.name for field in fields(Answer))
 
 # What a number of this name can be at most; at least it is 0.
 LARGEST = {
@@ -75,25 +89,22 @@ def _told(result: Result) -> Json:
 
 def given(patient: Patient, diameter_mm: float | None = None) -> Json:
     """What was judged, as it was understood, with the body sizes that follow."""
-    measured = {} if diameter_mm is None else {"diameter_mm": diameter_mm}
-    told: Json = _checked(
-        {
-            "age_years": patient.age_years,
-            "reference_sex": patient.sex.value,
-            "height_cm": patient.height_cm,
-            "weight_kg": patient.weight_kg,
-            **measured,
-            "bsa_m2": patient.bsa_m2,
-            "bsa_formula": "Haycock",
-            "bmi_kg_m2": patient.bmi_kg_m2,
-        }
-    )
-    return told
+    measured = {} if diameter_mm is None else {"diameter_mm": significant(diameter_mm)}
+    return {
+        "age_years": significant(patient.age_years),
+        "reference_sex": patient.sex.value,
+        "height_cm": significant(patient.height_cm),
+        "weight_kg": significant(patient.weight_kg),
+        **measured,
+        "bsa_m2": significant(patient.bsa_m2),
+        "bsa_formula": "Haycock",
+        "bmi_kg_m2": significant(patient.bmi_kg_m2),
+    }
 
 
 def body(answer: Answer) -> Json:
     """From `score` to `advisories`: what single, study and batch answers share."""
-    told: Json = _checked({name: msgspec.to_builtins(getattr(answer, name)) for name in BODY})
+    told: Json = _rounded(answer)
     return told
 
 
@@ -113,24 +124,49 @@ def service_provenance(stamp: ServiceStamp) -> Json:
     return asdict(stamp)
 
 
-def _checked(value: Any) -> Any:
-    """Rounded, and refused where it cannot be true."""
-    kind = type(value)
-    if kind is float:
-        if value - value != 0.0:  # infinite, or not a number
-            raise NumbersNotTrusted("A number of the answer is not finite.")
-        return significant(value)
-    if kind is dict:
-        told = {name: _checked(item) for name, item in value.items()}
-        _refuse_impossible(told)
-        return told
-    return [_checked(item) for item in value] if kind is tuple or kind is list else value
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How values of one class leave: found once for each class, because an answer has a dozen of them."""
+
+    names: tuple[str, ...]
+    values: Callable[[object], tuple[object, ...]]  # all fields at once
+    bounded: tuple[tuple[str, float], ...]  # names with their largest value
+    is_interval: bool
+
+    @classmethod
+    def of(cls, kind: type[Any]) -> "_Shape":
+        names = tuple(field.name for field in fields(kind))
+        bounded = tuple((name, largest) for name, largest in LARGEST.items() if name in names)
+        return cls(names, attrgetter(*names), bounded, "low" in names)
 
 
-def _refuse_impossible(told: Json) -> None:
+_SHAPES = {
+    kind: _Shape.of(kind)
+    for kind in (
+        *(Answer, Score, ScoreWithMeasurementError, HDI, Exceedance, Reference, Interval, ThresholdDiameter),
+        *(ComparatorScores, Reliability, Reason, Advisory),
+    )
+}
+
+
+def _rounded(value: Any) -> Any:
+    """A part of an answer as plain values, rounded, and refused where it cannot be true."""
+    shape = _SHAPES.get(type(value))
+    if shape is None:  # a word, nothing, or several parts
+        return [_rounded(item) for item in value] if type(value) is tuple else value
+    told = {
+        name: significant(item) if type(item) is float else _rounded(item)
+        for name, item in zip(shape.names, shape.values(value), strict=True)
+    }
+    if shape.bounded or shape.is_interval:
+        _refuse_impossible(told, shape)
+    return told
+
+
+def _refuse_impossible(told: Json, shape: _Shape) -> None:
     """Judged after rounding, where a probability of 1 + 1e-16 is 1."""
-    for name, largest in LARGEST.items():
-        if name in told and not 0.0 <= told[name] <= largest:
+    for name, largest in shape.bounded:
+        if not 0.0 <= told[name] <= largest:
             raise NumbersNotTrusted(f"A {name} of the answer lies outside 0..{largest:g}.")
-    if "low" in told and not told["low"] <= told.get("median", told["low"]) <= told["high"]:
+    if shape.is_interval and not told["low"] <= told.get("median", told["low"]) <= told["high"]:
         raise NumbersNotTrusted("An interval of the answer is upside down.")

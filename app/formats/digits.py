@@ -4,12 +4,14 @@ from typing import Any
 
 import msgspec
 
-DIGITS = 9
+from app.errors import NumbersNotTrusted
 
 
 def significant(value: float) -> float:
-    """The nearest number of nine digits. Order is kept, and there is no negative zero."""
-    return float(f"{value:.{DIGITS}g}") + 0.0
+    """The nearest number of nine digits. Order is kept, there is no negative zero; infinity and NaN are refused."""
+    if value - value != 0.0:  # infinite, or not a number
+        raise NumbersNotTrusted("A number is not finite.")
+    return float(f"{value:.9g}") + 0.0
 
 
 def rounded(value: object) -> Any:

@@ -16,6 +16,8 @@ from app.maths.moments import Array, Moments
 from app.maths.oriented import FEW, Oriented, Values, flat, limits_allowed, orient, orient_one
 from app.maths.tails import tails, tails_of_one
 
+CONTEXT_MASS = 0.95  # of the interval whose width is W2
+
 
 @dataclass(frozen=True, slots=True)
 class Exceedance:
@@ -86,7 +88,19 @@ def safe_hdi(y: Values, moments: Moments, mass: float = 0.95, measurement_varian
 
 def context_width(moments: Moments) -> Array:
     """W2: the width of the 95 % HDI at the diameter m1 + 2 exp(m2), which the context alone decides."""
-    return hdi(moments.m1 + 2.0 * np.exp(moments.m2), moments).width
+    return hdi(_context_diameter(moments), moments, CONTEXT_MASS).width
+
+
+def hdi_and_context_width(y: Array, moments: Moments, mass: float = 0.95) -> tuple[Intervals, Array]:
+    """Both for diameters y [N], in one search where the mass is that of W2: few readings share few grids."""
+    if mass != CONTEXT_MASS:
+        return hdi(y, moments, mass), context_width(moments)
+    both = hdi(np.stack((y, _context_diameter(moments))), moments, mass)
+    return Intervals(both.low[0], both.high[0]), both.width[1]
+
+
+def _context_diameter(moments: Moments) -> Array:
+    return np.asarray(moments.m1 + 2.0 * np.exp(moments.m2))
 
 
 def _intervals(

@@ -25,8 +25,9 @@ Rows = NDArray[np.intp]  # the R people of a block
 
 REACH = 7.0  # the normal mass beyond it is 3e-12
 NODES_AT_REST = 16.0  # intervals of the grid at κ = 0; worst error of a CDF seen over rho 0..1e4 and s2 0..3: 2e-12
-# Sizes grow by an eighth, so that the people of a batch share few grids and nobody has many nodes too many.
-SIZES = tuple(sorted({2 * round(9 * 1.125**power) for power in range(75)}))
+# Sizes grow by a quarter, so that the people of a batch share few grids and nobody has many nodes too many.
+SIZES = tuple(sorted({2 * round(9 * 1.25**power) for power in range(40)}))
+LADDER = np.array(SIZES)
 BLOCK = 12_000  # numbers in one work array: under 128 KiB, where the allocator starts to ask the system for pages
 KINDS = 4
 NORMAL_PEAK = float(1 / np.sqrt(2 * np.pi))
@@ -64,10 +65,11 @@ def size_for(nodes: float) -> int:
 
 def grouped(nodes: Array, kind: NDArray[np.intp]) -> Iterator[Group]:
     """The rows that share a size and a kind, a cacheful at a time."""
-    keys = KINDS * np.searchsorted(SIZES, nodes) + kind
-    for key in np.unique(keys).tolist() if keys.size > 1 else keys.tolist():
+    keys = KINDS * LADDER.searchsorted(nodes) + kind
+    distinct = sorted(set(keys.tolist()))
+    for key in distinct:
         size = SIZES[key // KINDS]
-        rows = np.flatnonzero(keys == key)
+        rows = np.flatnonzero(keys == key) if len(distinct) > 1 else np.arange(keys.size)
         step = max(1, BLOCK // size)
         for start in range(0, rows.size, step):
             yield Group(size, key % KINDS, rows[start : start + step])

@@ -61,16 +61,17 @@ def numbers(
     sides = normalcy.exceedance(np.array(asked)[:, None], diameters, moments)  # [A, N]
     given, t = [asked.index(each) for each in thresholds], np.array(thresholds)[:, None]
     above_2, below_minus_2 = [asked.index(limit) for limit in POSITION_LIMITS]
+    interval, context_width = normalcy.hdi_and_context_width(diameters, moments, mass)
     interval_mm, below = predictive.interval_and_cdf(diameters, moments, REFERENCE_MASS)
     variance = np.square(measurement_sd_mm)
     return Numbers(
         moments=moments,
         expected_ns=normalcy.expected_score(diameters, moments),
-        placed=Placed(normalcy.hdi(diameters, moments, mass), sides.above[given], sides.below[given]),
+        placed=Placed(interval, sides.above[given], sides.below[given]),
         without_error=_without_error(t, diameters, moments, mass, variance) if np.any(variance > 0.0) else None,
         above_2=sides.above[above_2],
         below_minus_2=sides.below[below_minus_2],
-        context_width=normalcy.context_width(moments),
+        context_width=context_width,
         interval_mm=interval_mm,
         # Quadrature may end 4e-16 beyond certainty.
         percentile=100.0 * np.minimum(below, 1.0),
