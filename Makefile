@@ -47,12 +47,22 @@ train-env: $(TRAIN)/.ready ## install what training needs
 test: $(DEV)/.ready ## install everything, run the tests
 	$(DEV)/bin/python -m pytest -n auto --dist loadfile
 
+.PHONY: bench
+bench: $(DEV)/.ready ## measure accuracy, speed and answers a second, into docs
+	$(DEV)/bin/normalcy bench accuracy --out docs/accuracy.md
+	$(DEV)/bin/normalcy bench speed --rounds 31 --out docs/speed.md
+	$(DEV)/bin/python -m tests.campaigns.http_load --out docs/http.md
+
 .PHONY: lint
 lint: $(DEV)/.ready ## ruff, mypy strict, import-linter
 	$(DEV)/bin/ruff check .
 	$(DEV)/bin/ruff format --check .
 	$(DEV)/bin/mypy
 	$(DEV)/bin/lint-imports
+
+.PHONY: faults
+faults: $(DEV)/.ready ## kill, freeze and starve the service under load, write docs/faults.md (about 15 minutes)
+	$(DEV)/bin/python -m tests.campaigns.faults --out docs/faults.md
 
 # The shipped models. Refuses where a version stands: remove it first, knowingly.
 COHORT := build/cohort.csv
@@ -66,6 +76,11 @@ models: $(TRAIN)/.ready ## train the shipped models again, into build/models
 			--description "1110 simulated healthy people, seed 1 (normalcy cohort simulate)" \
 			--edge leading --phase end-diastole --modality TTE --seed 1 || exit 1; \
 	done
+
+# Minutes to an hour; what was finished is kept in build/paper and not run again.
+.PHONY: paper
+paper: $(PAPER)/.ready ## run the paper's experiments again, write docs/paper.md (DATA=folder of the UCI files)
+	$(PAPER)/bin/normalcy bench paper $(if $(DATA),--data "$(DATA)")
 
 .PHONY: pins
 pins: ## compile the hash-pinned requirements again (needs uv)

@@ -6,9 +6,10 @@ Nothing is global at import: a command calls `configure_logging` once, and each 
 import json
 import logging
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import TextIO, TypeVar, cast
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -19,13 +20,28 @@ BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 FRAMES = 12  # innermost frames of a logged failure: enough to find it, small enough for one line
 
 
+M = TypeVar("M", Counter, Histogram)
+
+
+class ByLabels(dict[tuple[str, ...], M]):
+    """The metric of each set of labels, looked up once: the library's own look-up locks and converts every time."""
+
+    def __init__(self, metric: M) -> None:
+        self._metric: M = metric
+
+    def __missing__(self, labels: tuple[str, ...]) -> M:
+        child: M = self._metric.labels(*labels)
+        self[labels] = child
+        return child
+
+
 @dataclass(frozen=True, slots=True)
 class Metrics:
     registry: CollectorRegistry
-    requests: Counter
-    request_seconds: Histogram
-    scores: Counter
-    verdicts: Counter
+    requests: ByLabels[Counter]
+    request_seconds: ByLabels[Histogram]
+    scores: ByLabels[Counter]
+    verdicts: ByLabels[Counter]
     audit_batch_size: Histogram
     audit_commit_seconds: Histogram
     audit_queue_depth: Gauge
@@ -38,10 +54,14 @@ def make_metrics() -> Metrics:
     r = CollectorRegistry()
     return Metrics(
         registry=r,
-        requests=Counter("normalcy_requests", "Requests answered.", ("route", "method", "status"), registry=r),
-        request_seconds=Histogram("normalcy_request_seconds", "From arrival to answer.", ("route",), registry=r),
-        scores=Counter("normalcy_scores", "Scores given.", ("site", "version"), registry=r),
-        verdicts=Counter("normalcy_verdicts", "Verdicts of reliability.", ("site", "verdict"), registry=r),
+        requests=ByLabels(
+            Counter("normalcy_requests", "Requests answered.", ("route", "method", "status"), registry=r)
+        ),
+        request_seconds=ByLabels(
+            Histogram("normalcy_request_seconds", "From arrival to answer.", ("route",), registry=r)
+        ),
+        scores=ByLabels(Counter("normalcy_scores", "Scores given.", ("site", "version"), registry=r)),
+        verdicts=ByLabels(Counter("normalcy_verdicts", "Verdicts of reliability.", ("site", "verdict"), registry=r)),
         audit_batch_size=Histogram(
             "normalcy_audit_batch_size", "Records in one commit.", buckets=BATCH_BUCKETS, registry=r
         ),
@@ -59,6 +79,7 @@ def make_metrics() -> Metrics:
 
 def configure_logging(level: str, stream: TextIO) -> None:
     """One JSON object per line, from our own loggers and from the libraries'."""
+    stream = cast(TextIO, BestEffort(stream))
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -72,6 +93,22 @@ def configure_logging(level: str, stream: TextIO) -> None:
     handler = logging.StreamHandler(stream)
     handler.setFormatter(LibraryFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+class BestEffort:
+    """A log without room, or without a reader, loses lines; whoever writes to it must not fail with it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
 
 class LibraryFormatter(logging.Formatter):

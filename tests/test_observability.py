@@ -4,12 +4,15 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
 from prometheus_client import generate_latest
 
 from app.observability import configure_logging, make_metrics
+
+FULL = Path("/dev/full")
 
 
 @pytest.fixture
@@ -50,8 +53,24 @@ def test_lines_of_libraries_lose_their_values(stream: io.StringIO) -> None:
     assert "CANARY" not in stream.getvalue()
 
 
+@pytest.mark.skipif(not FULL.exists(), reason="no device here that is always full")
+def test_a_log_without_room_takes_nobody_down_with_it() -> None:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    full = FULL.open("w")
+    try:
+        configure_logging("info", full)
+        structlog.get_logger().error("audit write failed")
+        logging.getLogger("library").error("failed")
+    finally:
+        structlog.reset_defaults()
+        root.handlers[:], root.level = handlers, level
+        with pytest.raises(OSError, match="No space"):
+            full.close()
+
+
 def test_two_services_in_one_process_count_apart() -> None:
     first, second = make_metrics(), make_metrics()
-    first.scores.labels("SoV", "1.0.0").inc()
+    first.scores["SoV", "1.0.0"].inc()
     assert b'normalcy_scores_total{site="SoV",version="1.0.0"} 1.0' in generate_latest(first.registry)
     assert b"normalcy_scores_total{" not in generate_latest(second.registry)

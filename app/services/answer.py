@@ -117,6 +117,6 @@ def _draft(
 
 def _count(service: RunningService, reading: Reading, scored: Scored) -> None:
     ref, verdict = reading.model.ref, scored.answer.reliability.verdict
-    service.metrics.verdicts.labels(ref.site, verdict).inc()
+    service.metrics.verdicts[ref.site, verdict].inc()
     if scored.answer.score is not None:
-        service.metrics.scores.labels(ref.site, ref.version).inc()
+        service.metrics.scores[ref.site, ref.version].inc()

@@ -93,5 +93,5 @@ def _count(scope: Scope, status: int, seconds: float) -> None:
     service: RunningService = scope["app"].service
     route = scope.get("route")
     template = route.path if route is not None else NO_ROUTE
-    service.metrics.requests.labels(template, scope["method"], status).inc()
-    service.metrics.request_seconds.labels(template).observe(seconds)
+    service.metrics.requests[template, scope["method"], str(status)].inc()
+    service.metrics.request_seconds[template,].observe(seconds)

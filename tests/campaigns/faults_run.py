@@ -1,0 +1,120 @@
+"""One fault, cycle after cycle, on a database of its own."""
+
+import asyncio
+import os
+import random
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from app.database.engine import open_database
+from app.database.migrate import upgrade
+from app.database.records import Filter, stream
+from app.database.times import timestamp, utc_now
+from app.settings import Settings, load_settings
+from tests.campaigns.faults_compare import Json, Tally
+from tests.campaigns.faults_load import Load
+from tests.campaigns.faults_service import NORMALCY, ServiceProcess, Verdict
+from tests.campaigns.faults_struck import Fault, Stage
+from tests.postgres import PostgresServer
+
+WARM_SECONDS = (0.1, 1.0)  # from the first score under load to the fault, drawn anew for each cycle
+
+
+Database = Literal["SQLite", "PostgreSQL"]
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    database: Database
+    cycles: int
+    fault: Fault
+    drops_connections: bool = False  # the process itself dies, so requests under way have no answer
+    program: tuple[str, ...] = NORMALCY
+
+
+@dataclass(frozen=True)
+class Found:
+    part: Part
+    tally: Tally
+    verdict: Verdict
+    load: float = 0.0  # of the machine when it ended: processes that wanted to run, over a minute
+
+
+async def run_part(part: Part, seed: int, server: PostgresServer) -> Found:
+    rng, tally = random.Random(f"{seed} {part.name} {part.database}"), Tally()  # noqa: S311 - no secret
+    async with staged(part, server) as stage:
+        for number in range(part.cycles):
+            await run_cycle(part, stage, rng, f"{os.getpid()}-{number}", tally)
+            sys.stderr.write(f"\r{part.name}, {part.database}: {number + 1} of {part.cycles}  ")
+        sys.stderr.write("\n")
+        return Found(part, tally, await stage.service.verify(), os.getloadavg()[0])
+
+
+async def run_cycle(part: Part, stage: Stage, rng: random.Random, label: str, tally: Tally) -> None:
+    began = timestamp(utc_now())
+    async with Load(stage.service, label) as load:
+        await load.served_after(0.0)
+        await asyncio.sleep(rng.uniform(*WARM_SECONDS))
+        over = await part.fault(stage, rng)
+        tally.returns.append(await load.served_after(over))
+    records = await recorded(load_settings(stage.service.settings), began, label)
+    tally.add(load.outcomes, records)
+
+
+async def recorded(settings: Settings, began: str, label: str) -> dict[str, list[Json]]:
+    """The scores on record since then, by request id."""
+    found: dict[str, list[Json]] = defaultdict(list)
+    database = open_database(settings, statement_seconds=None)
+    try:
+        async with database.reading() as connection:
+            async for page in stream(connection, Filter(start=began)):
+                for row in page:
+                    if row.kind == "score" and str(row.request_id).startswith(label + "-"):
+                        found[str(row.request_id)].append(msgspec.json.decode(row.payload))
+    finally:
+        await database.close()
+    return found
+
+
+@asynccontextmanager
+async def staged(part: Part, server: PostgresServer) -> AsyncIterator[Stage]:
+    """The service, started, on an empty database."""
+    with tempfile.TemporaryDirectory(prefix="normalcy-faults-") as folder:
+        settings = {"NORMALCY_DATA_DIR": str(Path(folder) / "var"), "NORMALCY_LOG_LEVEL": "error"}
+        if part.database == "SQLite":
+            async with _serving(ServiceProcess(settings, part.program)) as service:
+                yield Stage(service)
+            return
+        with server.new_database() as name:
+            settings["NORMALCY_DATABASE_URL"] = server.url(name)
+            await _migrate(load_settings(settings))
+            async with _serving(ServiceProcess(settings, part.program)) as service:
+                yield Stage(service, server)
+
+
+@asynccontextmanager
+async def _serving(service: ServiceProcess) -> AsyncIterator[ServiceProcess]:
+    await service.start()
+    try:
+        yield service
+    finally:
+        if service.process.returncode is None:
+            service.process.kill()
+            await service.process.wait()
+
+
+async def _migrate(settings: Settings) -> None:
+    database = open_database(settings, statement_seconds=None)
+    try:
+        await upgrade(database)
+    finally:
+        await database.close()

@@ -1,0 +1,53 @@
+"""The raw-bytes fuzzer: so many requests over a few connections at once, each answer judged."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tests.fuzz.http_texts import Attempt, attempt
+from tests.fuzz.judge import faults, told
+from tests.fuzz.wire import Answer, Wire
+
+CONNECTIONS = 8  # far below what fills a queue
+TRIES = 5  # a machine without a free core may take longer than a record may: who is told to try again, does
+SHOWN = 20
+
+
+@dataclass(slots=True)
+class Judged:
+    statuses: Counter[int] = field(default_factory=Counter)  # 0: no answer
+    faults: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+
+    @property
+    def asked(self) -> int:
+        return self.statuses.total()
+
+
+async def fuzz(port: int, credential: str, seed: int, numbers: range) -> Judged:
+    judged, waiting = Judged(), iter(numbers)
+    await asyncio.gather(*(_ask_on(port, credential, seed, waiting, judged) for _ in range(CONNECTIONS)))
+    return judged
+
+
+async def _answered(wire: Wire, one: Attempt) -> Answer | None:
+    for _ in range(TRIES):
+        answer = await wire.ask(one)
+        if answer is None or answer.status != 503 or "retry-after" not in answer.headers:
+            break
+        await asyncio.sleep(float(answer.headers["retry-after"]))
+    return answer
+
+
+async def _ask_on(port: int, credential: str, seed: int, waiting: Iterator[int], judged: Judged) -> None:
+    wire, host = Wire(port), f"127.0.0.1:{port}".encode()
+    for number in waiting:
+        one = attempt(seed, number, host, f"Authorization: Bearer {credential}".encode())
+        answer = await _answered(wire, one)
+        judged.statuses[answer.status if answer else 0] += 1
+        for kind in faults(one, answer):
+            judged.faults[kind] += 1
+            if len(judged.examples) < SHOWN:
+                judged.examples.append(told(kind, one, answer))
+    wire.close()

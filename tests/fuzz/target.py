@@ -1,0 +1,46 @@
+"""A real service in a process of its own, with a key that opens every door."""
+
+import asyncio
+import shutil
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from app.database.sqlite import FILE_NAME
+from app.settings import Settings, load_settings
+from tests.campaigns.faults_service import ServiceProcess
+from tests.web.serving import create_key
+
+SCOPES = ("score", "model:read", "audit:read", "admin")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Target:
+    folder: Path
+    key: str
+
+    def run(self, work: Callable[[int, str], Awaitable[T]]) -> tuple[T, str]:
+        """Starts the service, hands its port and the key to `work`, stops it; what `work` returned, and the log."""
+        return asyncio.run(self._run(work))
+
+    async def _run(self, work: Callable[[int, str], Awaitable[T]]) -> tuple[T, str]:
+        service = ServiceProcess({"NORMALCY_DATA_DIR": str(self.folder), "NORMALCY_LOG_LEVEL": "debug"})
+        await service.start()
+        try:
+            assert service.port is not None
+            result = await work(service.port, self.key)
+        finally:
+            await service.end(signal.SIGINT)
+        return result, await service.log()
+
+    @property
+    def settings(self) -> Settings:
+        return load_settings({"NORMALCY_DATA_DIR": str(self.folder)})
+
+
+def make_target(folder: Path, migrated: Path) -> Target:
+    shutil.copy(migrated, folder / FILE_NAME)
+    return Target(folder, create_key(load_settings({"NORMALCY_DATA_DIR": str(folder)}), SCOPES))
