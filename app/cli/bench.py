@@ -120,7 +120,7 @@ def _publish(title: str, lines: Sequence[str], seed: int | None, out: Path | Non
     """The report with the stamp of how it was made, to a file or to the screen."""
     from app.benchmark.stamp import stamp
 
-    text = "\n".join([f"# {title}", "", *stamp(_command(sys.argv[1:]), seed), "", *lines]).rstrip() + "\n"
+    text = "\n".join([f"# {title}", "", *stamp(as_typed(sys.argv[1:]), seed), "", *lines]).rstrip() + "\n"
     if out is None:
         say(text)
     else:
@@ -128,6 +128,6 @@ def _publish(title: str, lines: Sequence[str], seed: int | None, out: Path | Non
         say(f"Wrote {out}.")
 
 
-def _command(words: Sequence[str]) -> str:
-    """As typed, with files by name alone: where they lie on this machine is nobody's business."""
+def as_typed(words: Sequence[str]) -> str:
+    """The command, with files by name alone: where they lie on this machine is nobody's business."""
     return " ".join(["normalcy", *(word if word.startswith("-") else Path(word).name for word in words)])

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import app
-from app.cli import activate, audit, bench, cohort, db, evaluate, keys, models, score, serve, train
+from app.cli import activate, audit, bench, bench_paper, cohort, db, evaluate, keys, models, score, serve, train
 from app.cli.output import errors, say
 from app.errors import NormalcyError
 
@@ -22,6 +22,7 @@ cli.add_typer(audit.group, name="audit")
 cli.add_typer(keys.group, name="keys")
 cli.add_typer(db.group, name="db")
 cli.add_typer(cohort.group, name="cohort")
+bench.group.command("paper")(bench_paper.paper)
 cli.add_typer(bench.group, name="bench")
 
 

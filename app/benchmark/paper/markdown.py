@@ -1,0 +1,48 @@
+"""Tables and the marks on their cells."""
+
+from collections.abc import Iterable, Sequence
+
+from app.benchmark.paper.study import Spread
+
+BETTER, EQUAL, WORSE = "better", "equal", "worse"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [_line(head), _line(["---"] * len(head)), *(_line(row) for row in rows), ""]
+
+
+def pair(values: Spread) -> str:
+    """0.961 ± 0.005, or the value alone where there is one injection."""
+    return f"{values.mean:.3f} ± {values.sd:.3f}" if len(values.values) > 1 else f"{values.mean:.3f}"
+
+
+def published_pair(mean: float, sd: float) -> str:
+    return f"{mean:.2f} ± {sd:.2f}"
+
+
+def mark(ours: Spread, published: float, published_sd: float = 0.0) -> str:
+    """Equal: the means differ by at most one standard deviation, the larger of the two."""
+    difference = ours.mean - published
+    if abs(difference) <= max(ours.sd, published_sd, 0.005):  # the paper prints two decimals
+        return EQUAL
+    return BETTER if difference > 0.0 else WORSE
+
+
+def smaller_mark(ours: float, published: float) -> str:
+    """For changes, which have no standard deviation in the paper: less is better, at its two decimals."""
+    difference = round(ours, 2) - published
+    return EQUAL if abs(difference) < 0.005 else (BETTER if difference < 0.0 else WORSE)
+
+
+def reaches(ours: float, published: float) -> bool:
+    """At least the published number at its two decimals."""
+    return ours >= published - 0.005 - 1e-12
+
+
+def counted(marks: Iterable[str]) -> str:
+    found = list(marks)
+    return ", ".join(f"{found.count(kind)} {kind}" for kind in (BETTER, EQUAL, WORSE)) + f" (of {len(found)})"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

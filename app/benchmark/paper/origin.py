@@ -1,0 +1,17 @@
+"""Where and with what a result was made: code, libraries, kind of machine. No host name, no path."""
+
+import platform
+from functools import cache
+from importlib.metadata import version
+
+from app.benchmark.stamp import commit, git, processor
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "tensorflow", "gpflow", "pyod", "quantile-forest")
+
+
+@cache
+def origin() -> dict[str, str]:
+    """The commit ends in `-dirty` where the source tree had changes that it does not hold."""
+    dirty = "-dirty" if git("status", "--porcelain") else ""
+    versions = {name: version(name) for name in LIBRARIES}
+    return {"commit": commit() + dirty, "machine": processor(), "python": platform.python_version()} | versions

@@ -1,0 +1,89 @@
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.benchmark.paper import code_digest as digests
+from app.benchmark.paper.kept import Shelf
+from app.benchmark.paper.recipes import Choice
+from app.benchmark.paper.work import Done, Task
+
+TASK = Task("Yacht", 30, 42, 0, "NS", Choice("reg1t6"))
+DONE = Done([1, 2], [0.5, 0.25], [False, True], {"score": [1.0, 2.0]}, 1.0, 0.5, ["a note"])
+
+
+def test_what_was_kept_is_found_again(tmp_path: Path) -> None:
+    Shelf(tmp_path).keep(TASK, "data", DONE)
+    assert Shelf(tmp_path).find(TASK, "data") == DONE
+    assert not list(tmp_path.rglob("*.part"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(TASK, seed=43),
+        replace(TASK, fold=1),
+        replace(TASK, inner=0),
+        replace(TASK, choice=Choice("reg1")),
+        replace(TASK, choice=Choice("reg1t6", log=True)),
+        replace(TASK, choice=Choice("reg1t6", kernel="rbf")),
+    ],
+)
+def test_another_task_is_not_found(other: Task, tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    shelf.keep(TASK, "data", DONE)
+    assert shelf.find(other, "data") is None
+
+
+def test_other_data_or_other_code_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = Shelf(tmp_path)
+    shelf.keep(TASK, "data", DONE)
+    assert shelf.find(TASK, "other data") is None
+    monkeypatch.setattr("app.benchmark.paper.kept.code_digest", lambda *_: "changed")
+    assert shelf.find(TASK, "data") is None
+
+
+def test_half_a_file_is_never_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", dies)
+    with pytest.raises(KeyboardInterrupt):
+        Shelf(tmp_path).keep(TASK, "data", DONE)
+    assert Shelf(tmp_path).find(TASK, "data") is None
+
+
+def test_a_result_says_who_made_it_and_not_where(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    shelf.keep(TASK, "data", DONE)
+    (stamp,) = shelf.origins([(TASK, "data")])
+    assert {"commit", "machine", "python", "numpy", "gpflow", "tensorflow"} <= stamp.keys()
+    assert not any("/" in value for value in stamp.values())
+
+
+def test_the_digest_follows_imports_into_the_rooms_of_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    original = digests._file
+
+    def watched(name: str) -> Path:
+        seen.append(name)
+        return original(name)
+
+    digests.code_digest.cache_clear()
+    monkeypatch.setattr(digests, "_file", watched)
+    digests.code_digest("app.benchmark.paper.methods.normalcy_score")
+    assert {"app.training.fit", "app.training.lbfgs", "app.maths.kernels", "app.benchmark.paper.recipes"} <= set(seen)
+
+
+def test_a_comment_does_not_change_the_digest_and_a_number_does() -> None:
+    def dumped(source: str) -> str:
+        return ast.dump(digests._without_docstrings(ast.parse(source)))
+
+    assert dumped('"""a"""\nx = 1') == dumped("# other\nx  =  1")
+    assert dumped("x = 1") != dumped("x = 2")
+
+
+def test_methods_have_digests_of_their_own() -> None:
+    base = "app.benchmark.paper.methods"
+    assert digests.code_digest(f"{base}.linear") != digests.code_digest(f"{base}.qcad")

@@ -1,0 +1,95 @@
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.benchmark.paper import measured, report
+from app.benchmark.paper.choice import Judged
+from app.benchmark.paper.markdown import mark, reaches, smaller_mark
+from app.benchmark.paper.measured import Measured
+from app.benchmark.paper.published import ABSTENTION, KENDALL, TABLE2
+from app.benchmark.paper.study import Spread
+from tests.benchmark.paper.hand_made import CHOICE, EVERYTHING, SCOPE, study
+
+ORIGIN = {"commit": "abc-dirty", "machine": "a processor", "numpy": "1.26.4"}
+
+
+@cache
+def found() -> Measured:
+    flat = np.array([[0.9]])
+    judged = Judged((CHOICE,), ("Yacht",), (0, 1), flat, flat, np.array([1.0]), 6, 60.0)
+    return measured.measure(study(), EVERYTHING, judged, lambda _: None)
+
+
+def rendered(folder: Path) -> str:
+    return report.render(found(), (), [ORIGIN], ["Made by a test."], SCOPE, folder / "paper")
+
+
+def test_every_chapter_stands_in_the_report_beside_the_paper(tmp_path: Path) -> None:
+    text = rendered(tmp_path)
+    for title in ("In short", "Protocol", "chosen without the test rows", "Table 2", "NS against the paper's row"):
+        assert title in text
+    for title in ("Abstention", "weighted Kendall tau", "Kernels", "Inducing points", "Where the numbers come from"):
+        assert title.lower() in text.lower()
+    assert "0.97 ± 0.02" in text  # the paper's NS on Yacht
+    assert "commit abc-dirty, on a processor" in text
+
+
+def test_every_figure_that_the_text_shows_was_drawn_and_no_other(tmp_path: Path) -> None:
+    text = rendered(tmp_path)
+    drawn = {path.name for path in (tmp_path / "paper").iterdir()}
+    shown = {part.split(")")[0] for part in text.split("](paper/")[1:]}
+    assert drawn == shown
+
+
+def test_the_same_numbers_give_the_same_bytes(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    assert rendered(first) == rendered(second)
+    for path in (first / "paper").iterdir():
+        assert path.read_bytes() == (second / "paper" / path.name).read_bytes()
+
+
+def test_a_report_of_one_experiment_has_no_other_chapter(tmp_path: Path) -> None:
+    names = dict.fromkeys(measured.EXPERIMENTS, False) | {"kernels": True}
+    part = measured.measure(study(), names, found().judged, lambda _: None)
+    text = report.render(part, (), [ORIGIN], [], SCOPE, tmp_path / "paper")
+    assert "## Kernels" in text
+    assert "## Table 2" not in text
+    assert "## Abstention" not in text
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "published", "published_sd", "expected"),
+    [
+        (0.95, 0.01, 0.89, 0.02, "better"),
+        (0.90, 0.01, 0.89, 0.02, "equal"),
+        (0.905, 0.02, 0.89, 0.0, "equal"),
+        (0.80, 0.01, 0.89, 0.02, "worse"),
+        (0.997, 0.0, 1.0, 0.0, "equal"),  # the paper rounds
+        (0.99, 0.0, 1.0, 0.0, "worse"),
+    ],
+)
+def test_marks(mean: float, sd: float, published: float, published_sd: float, expected: str) -> None:
+    spread = Spread((mean - sd / np.sqrt(2.0), mean + sd / np.sqrt(2.0)))
+    assert spread.sd == pytest.approx(sd)
+    assert mark(spread, published, published_sd) == expected
+
+
+def test_a_number_reaches_another_at_two_decimals() -> None:
+    assert reaches(0.955, 0.96)
+    assert not reaches(0.9549, 0.96)
+    assert reaches(0.9951, 1.0)
+
+
+def test_less_change_is_better() -> None:
+    assert [smaller_mark(value, 0.07) for value in (0.02, 0.071, 0.2)] == ["better", "equal", "worse"]
+
+
+def test_the_published_tables_are_whole() -> None:
+    assert len(TABLE2) == 9
+    assert all(len(row) == 5 for row in TABLE2.values())
+    assert TABLE2["NS"]["Yacht"] == ((0.97, 0.02), (0.88, 0.06))
+    assert TABLE2["HBOS"]["Yacht"] == ((0.76, 0.05), (0.34, 0.08))
+    assert TABLE2["Altman"]["SynMachine"] == ((0.99, 0.01), (0.96, 0.03))
+    assert set(ABSTENTION) == set(KENDALL) == set(TABLE2["NS"])
