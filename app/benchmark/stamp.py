@@ -19,17 +19,18 @@ def stamp(command: str, seed: int | None = None) -> list[str]:
     lines = [
         f"Made by `{command}`{seeded} on {datetime.now(UTC):%Y-%m-%d}.",
         f"Normalcy {app.__version__}, commit {commit()}; Python {platform.python_version()}, {_libraries()}.",
-        f"Machine: {_processor()}, {os.cpu_count()} cores, shared with other work: read ratios, not absolute times.",
+        f"Machine: {processor()}, {os.cpu_count()} cores, shared with other work: read ratios, not absolute times.",
     ]
     return [line + "  " for line in lines]
 
 
 def commit() -> str:
     """The commit of the source tree, or `unknown` outside one."""
-    return _git("rev-parse", "--short=12", "HEAD") or "unknown"
+    return git("rev-parse", "--short=12", "HEAD") or "unknown"
 
 
-def _git(*arguments: str) -> str:
+def git(*arguments: str) -> str:
+    """What git prints, or nothing outside of a source tree."""
     here = Path(__file__).parent
     try:
         done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True)  # noqa: S603, S607
@@ -49,7 +50,7 @@ def _version(name: str) -> str:
         return "not installed"
 
 
-def _processor() -> str:
+def processor() -> str:
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:

@@ -117,8 +117,8 @@ def _made(origins: Sequence[dict[str, str]]) -> list[str]:
         "",
         "Seeds are fixed and every fit runs on one thread: the same code and libraries on the same kind of processor "
         "give these numbers again, except the times. Elsewhere rounding may lead a fit to another optimum; the "
-        "standard deviations over injections are what to compare with. Finished tasks are kept by a digest of task, recipe, data and code, so "
-        "the commits below are those at which each was run.",
+        "standard deviations over injections are what to compare with. Finished tasks are kept by a digest of task, "
+        "recipe, data and code, so the commits below are those at which each was run.",
         "",
     ]
     for one in origins:
