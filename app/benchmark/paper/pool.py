@@ -39,21 +39,32 @@ class Runner:
         done: dict[Task, Done] = {}
         failed: list[NormalcyError] = []
         report(f"{what}: {len(tasks)} tasks to do", 0.0)
-        with self._executor() as (submit, completed):
-            waiting = {submit(perform, task, *self._columns(task)): task for task in tasks}
-            for future in completed(list(waiting)):
-                task = waiting[future]
-                try:
-                    done[task] = future.result()
-                    self._shelf.keep(task, self._digest(task), done[task])
-                except NormalcyError as error:
-                    failed.append(error)
-                behind += weight(task)
-                left = (time.monotonic() - began) * (total - behind) / behind / 60.0
-                report(f"{what}: {len(done)} of {len(tasks)}, about {left:.0f} min left", behind / total)
+        for task, outcome in self._completed(tasks):
+            if isinstance(outcome, NormalcyError):
+                failed.append(outcome)
+            else:
+                done[task] = outcome
+                self._shelf.keep(task, self._digest(task), outcome)
+            behind += weight(task)
+            left = (time.monotonic() - began) * (total - behind) / behind / 60.0
+            report(f"{what}: {len(done)} of {len(tasks)}, about {left:.0f} min left", behind / total)
         if failed:
             raise TrainingFailed(f"{len(failed)} of {len(tasks)} tasks failed, the first so: {failed[0]}")
         return done
+
+    def _completed(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done | NormalcyError]]:
+        """As they end. The processes are new for every stretch of tasks: the pool's own way to renew them, one by one,
+        comes to a standstill in Python 3.11."""
+        stretch = self._processes * TASKS_PER_PROCESS
+        for start in range(0, len(tasks), stretch):
+            with self._executor() as (submit, completed):
+                part = tasks[start : start + stretch]
+                waiting = {submit(perform, task, *self._columns(task)): task for task in part}
+                for future in completed(list(waiting)):
+                    try:
+                        yield waiting[future], future.result()
+                    except NormalcyError as error:
+                        yield waiting[future], error
 
     def _columns(self, task: Task) -> tuple[Any, Any]:
         table = self._tables[task.dataset]
@@ -79,7 +90,7 @@ class Runner:
 @contextmanager
 def _local(processes: int) -> Iterator[ProcessPoolExecutor]:
     """Spawned, because TensorFlow does not survive a fork. What waits is dropped when the run is stopped."""
-    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), max_tasks_per_child=TASKS_PER_PROCESS)
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
     try:
         yield pool
     finally:

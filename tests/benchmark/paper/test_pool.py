@@ -30,6 +30,12 @@ def test_tasks_run_in_other_processes_and_are_kept(tmp_path: Path) -> None:
     assert len(list(tmp_path.rglob("*.json"))) == len(TASKS)
 
 
+def test_more_tasks_than_a_process_may_do_are_done_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "TASKS_PER_PROCESS", 2)
+    results = Runner(TABLES, Shelf(tmp_path), processes=1, scheduler=None).results(TASKS[:5], silent, "test")
+    assert set(results) == set(TASKS[:5])
+
+
 def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runner = Runner(TABLES, Shelf(tmp_path), 1, None)
     asked: list[Task] = []
