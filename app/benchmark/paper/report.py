@@ -71,7 +71,7 @@ def _cost_line(cost: Cost) -> str:
     return (
         f"CPU seconds of an NS fit: {fits}. All fits of Table 2: {cost.table2 / 60.0:.0f} CPU minutes, so "
         f"{cost.table2 / 120.0:.0f} minutes on two free cores. {cost.second_attempts} of the fits of Table 2 needed a "
-        "second attempt at a stage."
+        "second attempt, at a stage or with fewer inducing points."
     )
 
 

@@ -45,12 +45,17 @@ def test_quick_writes_a_report_and_its_figures(folder: Path, monkeypatch: pytest
         return {task: judged(task) for task in tasks}
 
     monkeypatch.setattr(Runner, "results", results)
-    done = CliRunner().invoke(cli, ["bench", "paper", "--quick", "--data", str(folder), "--out", "out.md"])
+    done = CliRunner().invoke(cli, ["bench", "paper", "--quick", "--data", str(folder)])
     assert done.exit_code == 0, done.output
-    text = Path("out.md").read_text()
+    assert not Path("docs").exists()  # where the report of all experiments stands
+    text = Path("build/paper/part.md").read_text()
     assert "## Table 2" in text
     assert str(folder) not in text
-    assert {path.name for path in Path("paper").iterdir()} == {"detection.svg", "abstention.svg", "width_by_score.svg"}
+    assert {path.name for path in Path("build/paper/paper").iterdir()} == {
+        "detection.svg",
+        "abstention.svg",
+        "width_by_score.svg",
+    }
     assert {task.dataset for task in asked} == {"Yacht"}
     assert {task.seed for task in asked} == {42}
 
