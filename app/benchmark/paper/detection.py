@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from app.benchmark.paper.plan import fresh_seeds
 from app.benchmark.paper.pooled import Pooled, areas
 from app.benchmark.paper.study import Spread, Study, spread
 from app.maths.moments import Array
@@ -17,14 +18,22 @@ class Cell:
 Rowwise = dict[str, Cell]  # set -> cell
 
 
+def _score(pooled: Pooled) -> Array:
+    return pooled.score
+
+
 def table2(study: Study) -> dict[str, Rowwise]:
     return {method: row(study, method, study.scope.seeds) for method in study.scope.methods}
 
 
-def row(
-    study: Study, method: str, seeds: Sequence[int], scored: Callable[[Pooled], Array] = lambda p: p.score
-) -> Rowwise:
+def row(study: Study, method: str, seeds: Sequence[int], scored: Callable[[Pooled], Array] = _score) -> Rowwise:
     return {name: _cell([study.pooled(name, method, seed) for seed in seeds], scored) for name in study.tables}
+
+
+def fresh_row(study: Study) -> Rowwise:
+    """NS on seeds that nobody had looked at."""
+    seeds = {name: fresh_seeds(name, study.scope) for name in study.tables}
+    return {name: _cell([study.pooled(name, "NS", seed) for seed in seeds[name]], _score) for name in study.tables}
 
 
 def predictive_row(study: Study) -> Rowwise:

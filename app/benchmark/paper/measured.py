@@ -53,7 +53,7 @@ def tasks_of(names: Mapping[str, bool], tables: Mapping[str, Table], scope: plan
     methods = scope.methods if names["table2"] else (("NS",) if needs_ns else ())
     tasks = [task for method in methods for one in sets for task in plan.crossed(one, method, choice, scope.seeds)]
     if names["fresh"]:
-        tasks += [task for one in sets for task in plan.crossed(one, "NS", choice, scope.fresh)]
+        tasks += [task for one in sets for task in plan.crossed(one, "NS", choice, plan.fresh_seeds(one.name, scope))]
     if names["kernels"] or names["shares"]:
         tasks += [task for one in sets for task in plan.crossed(one, "NS", choice, (plan.SENSITIVITY_SEED,))]
     if names["kernels"]:
@@ -74,7 +74,7 @@ def measure(study: Study, names: Mapping[str, bool], judged: Judged, report: Cal
         "noise": asked("noise", _noise),
         "table2": asked("table2", detection.table2),
         "predictive": asked("table2", detection.predictive_row),
-        "fresh": asked("fresh", lambda one: detection.row(one, "NS", one.scope.fresh)),
+        "fresh": asked("fresh", detection.fresh_row),
         "abstention": asked("abstention", abstention.abstention),
         "width_by_score": asked("abstention", abstention.width_by_score),
         "kendall": asked("sparsity", sparsity.kendall),
