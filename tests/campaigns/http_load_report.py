@@ -25,7 +25,7 @@ EXPLAINED = """\
 
 Each is one process with uvloop and httptools on the same processor; the load comes from another process on another
 one, each pinned. Every answer was a 200."""
-QUIET = 0.5  # load average before the campaign adds its own
+QUIET = 1.0  # load average before the campaign adds its own; it remembers what ended a minute ago
 DISTURBED = """\
 **The machine was busy with other work**, with which the servers had to share their processor. Neither the ratios nor
 the times below can be relied on: measure again on a quiet machine."""
