@@ -2,19 +2,20 @@
 
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 import numpy as np
 
 from app.domain.card import TrainingRecord
+from app.errors import TrainingFailed
 from app.maths.moments import Array, Moments
 from app.maths.posterior import HeteroscedasticPosterior
 from app.maths.scaling import Scaling
 from app.training.export import posterior_of, reference_of
 from app.training.inducing import starting_points
 from app.training.recipe import Recipe
-from app.training.stages import Stages, Watch
+from app.training.stages import RESTART_JITTER, Stages, Watch
 
 Progress = Callable[[str, float], None]  # the stage's name, the fraction of it that is done
 LIBRARIES = ("numpy", "scipy", "tensorflow", "gpflow")
@@ -28,7 +29,23 @@ class Fit:
 
 
 def fit(X: Array, y: Array, recipe: Recipe, seed: int, progress: Progress | None = None) -> Fit:
-    """Train on raw covariates X [N, D] and diameters y [N] in mm. The same seed gives the same model."""
+    """Train on raw covariates X [N, D] and diameters y [N] in mm. The same seed gives the same model.
+
+    Where the data have next to no noise, f1's variance may grow until its inducing points can be factorised in one
+    library and, by a rounding error, not in the other. Such a model is trained again with more jitter; the recipe in
+    its record is the one that was used.
+    """
+    try:
+        return _fit(X, y, recipe, seed, progress)
+    except np.linalg.LinAlgError:
+        more = replace(recipe, jitter=RESTART_JITTER * recipe.jitter)
+    try:
+        return _fit(X, y, more, seed, progress)
+    except np.linalg.LinAlgError as error:
+        raise TrainingFailed(f"The trained model cannot be exported, also with a jitter of {more.jitter:g}.") from error
+
+
+def _fit(X: Array, y: Array, recipe: Recipe, seed: int, progress: Progress | None) -> Fit:
     rng = np.random.default_rng(seed)
     scaling = Scaling.of(X, y)
     contexts = scaling.standardise(X)

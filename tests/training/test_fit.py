@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 
@@ -7,6 +8,7 @@ import pytest
 from app.errors import TrainingFailed
 from app.maths.kernels import SHAPES
 from app.maths.moments import Array, Moments
+from app.maths.posterior import HeteroscedasticPosterior
 from app.maths.scaling import Scaling
 from app.training.export import posterior_of, reference_of
 from app.training.fit import Fit, fit
@@ -151,3 +153,27 @@ def test_numbers_that_are_not_finite_fail_in_words() -> None:
     y[3] = np.nan
     with pytest.raises(TrainingFailed, match="'constant spread'"):
         fit(X, y, short(), 0)
+
+
+def fails_while(jitter: float, exported: Callable[..., HeteroscedasticPosterior]) -> Callable[..., object]:
+    """An export that cannot factorise Kuu with so little jitter."""
+
+    def export(model: object, kernel: str, scaling: Scaling, used: float) -> HeteroscedasticPosterior:
+        if used <= jitter:
+            raise np.linalg.LinAlgError("3-th leading minor of the array is not positive definite")
+        return exported(model, kernel, scaling, used)
+
+    return export
+
+
+def test_a_model_that_cannot_be_exported_is_trained_again_with_more_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.training.fit.posterior_of", fails_while(1e-6, posterior_of))
+    again = fit(*people(60), short(), 1)
+    assert again.record.recipe["jitter"] == pytest.approx(1e-4)
+    assert arrays(again) == arrays(fit(*people(60), short(jitter=again.record.recipe["jitter"]), 1))
+
+
+def test_what_cannot_be_exported_at_all_is_a_failed_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.training.fit.posterior_of", fails_while(1.0, posterior_of))
+    with pytest.raises(TrainingFailed, match=r"cannot be exported, also with a jitter of 0\.0001"):
+        fit(*people(60), short(), 1)
