@@ -5,7 +5,7 @@ Definitions, machinery and rendering are apart, so that a sentence of the report
     sets, data, download    the five UCI sets, read and checked      protocol      injected anomalies, folds
     recipes, methods/       what is fitted                           work          one task: fit a fold, answer
     plan                    which tasks an experiment consists of    choice        the recipe, from inner folds
-    pool, attempts          processes or a Dask cluster              kept          finished tasks as files
+    pool                    processes or a Dask cluster              kept          finished tasks as files
     code_digest, origin     what made a result                       run           all of it in its order
 
     pooled, study           the answers of an injection together     published     the paper's numbers

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.benchmark.paper.clinical_models import Models
+from app.benchmark.paper.methods.linear import altman_z
 from app.maths import delong, normalcy
 from app.maths.metrics import roc_curve
 from app.maths.moments import Array
@@ -24,7 +25,7 @@ def scores(models: Models, patients: SimulatedPeople, site: str) -> dict[str, Ar
         NS: expected,
         "NS_hom": normalcy.expected_score(y, models.homoscedastic.predict(x)),
         "linear Z": linear.linear_z(x, y),
-        "Altman": np.where(linear.altman_applies(x), linear.altman_z(x, y), linear.linear_z(x, y)),
+        "Altman": altman_z(linear, x, y),
         "NS, unsigned": np.abs(expected),
         **{name: method.answer(x, y)["score"] for name, method in models.unsigned.items()},
         "true z": measured.true_z_mm,

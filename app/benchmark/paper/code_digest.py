@@ -12,7 +12,7 @@ from pathlib import Path
 import app
 
 ROOT = Path(app.__file__).parent.parent
-ROOMS = ("app.benchmark.paper", "app.maths", "app.training")
+ROOMS = ("app.benchmark.paper", "app.domain", "app.maths", "app.training")
 
 
 @cache

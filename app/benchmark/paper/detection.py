@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.benchmark.paper.plan import fresh_seeds
 from app.benchmark.paper.pooled import Pooled, areas
 from app.benchmark.paper.study import Spread, Study, spread
 from app.maths.moments import Array
@@ -32,8 +31,7 @@ def row(study: Study, method: str, seeds: Sequence[int], scored: Callable[[Poole
 
 def fresh_row(study: Study) -> Rowwise:
     """NS on seeds that nobody had looked at."""
-    seeds = {name: fresh_seeds(name, study.scope) for name in study.tables}
-    return {name: _cell([study.pooled(name, "NS", seed) for seed in seeds[name]], _score) for name in study.tables}
+    return row(study, "NS", study.scope.fresh)
 
 
 def predictive_row(study: Study) -> Rowwise:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from app.benchmark.paper.abstention import BY_FOREST, BY_W2, BY_WIDTH, NOBODY, Kept, WidthByScore
+from app.benchmark.paper.abstention import BY_FOREST, BY_MEAN, BY_W2, BY_WIDTH, NOBODY, Kept, WidthByScore
 from app.benchmark.paper.canvas import page
 from app.benchmark.paper.detection import Rowwise
 from app.benchmark.paper.published import TABLE2
@@ -40,10 +40,13 @@ def abstention(path: Path, found: dict[str, dict[str, Kept]]) -> None:
     """What abstaining does to the PR AUC, by way and set."""
     with page(path, 6.0, 2.8) as figure:
         axes = figure.subplots()
-        for place, (way, marker) in enumerate(zip((BY_WIDTH, BY_FOREST, BY_W2), MARKERS, strict=False)):
+        for place, (way, marker) in enumerate(zip((BY_WIDTH, BY_FOREST, BY_W2, BY_MEAN), MARKERS, strict=False)):
             gain = [ways[way].pr.mean - ways[NOBODY].pr.mean for ways in found.values()]
-            shade = ("black", "0.6", "0.35")[place]
-            axes.plot(np.arange(len(found)) + 0.2 * (place - 1), gain, marker, color=shade, label=f"by {way}")
+            shade = ("black", "0.6", "0.35", "black")[place]
+            filled = "white" if way == BY_MEAN else shade
+            axes.plot(
+                np.arange(len(found)) + 0.18 * (place - 1.5), gain, marker, color=shade, mfc=filled, label=f"by {way}"
+            )
         axes.axhline(0.0, color="0.7", linewidth=0.8)
         axes.set(xticks=np.arange(len(found)), ylabel="change of PR AUC (no unit)")
         axes.set_xticklabels(list(found))

@@ -25,8 +25,8 @@ class Cost:
     fit: dict[str, float]  # set -> mean of an NS fit
     slowest: dict[str, float]
     table2: float  # all fits of Table 2
-    second_attempts: int  # NS and NS_hom fits with a stage that had to be tried again
-    fits: int
+    table2_wall: float  # the same on the wall, one after the other
+    second_attempts: int  # NS and NS_hom fits of which a part had to be done again
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Measured:
     predictive: Rowwise | None
     fresh: Rowwise | None
     abstention: dict[str, dict[str, Kept]] | None
+    abstention_fresh: dict[str, dict[str, Kept]] | None
     width_by_score: dict[str, WidthByScore] | None
     kendall: dict[str, dict[str, dict[str, Spread]]] | None
     kernels: dict[str, dict[str, Change]] | None
@@ -53,7 +54,7 @@ def tasks_of(names: Mapping[str, bool], tables: Mapping[str, Table], scope: plan
     methods = scope.methods if names["table2"] else (("NS",) if needs_ns else ())
     tasks = [task for method in methods for one in sets for task in plan.crossed(one, method, choice, scope.seeds)]
     if names["fresh"]:
-        tasks += [task for one in sets for task in plan.crossed(one, "NS", choice, plan.fresh_seeds(one.name, scope))]
+        tasks += [task for one in sets for task in plan.crossed(one, "NS", choice, scope.fresh)]
     if names["kernels"] or names["shares"]:
         tasks += [task for one in sets for task in plan.crossed(one, "NS", choice, (plan.SENSITIVITY_SEED,))]
     if names["kernels"]:
@@ -75,7 +76,8 @@ def measure(study: Study, names: Mapping[str, bool], judged: Judged, report: Cal
         "table2": asked("table2", detection.table2),
         "predictive": asked("table2", detection.predictive_row),
         "fresh": asked("fresh", detection.fresh_row),
-        "abstention": asked("abstention", abstention.abstention),
+        "abstention": asked("abstention", lambda one: abstention.abstention(one, one.scope.seeds)),
+        "abstention_fresh": asked("fresh", lambda one: abstention.abstention(one, one.scope.fresh)),
         "width_by_score": asked("abstention", abstention.width_by_score),
         "kendall": asked("sparsity", sparsity.kendall),
         "kernels": asked("kernels", sensitivity.kernels),
@@ -103,6 +105,6 @@ def _cost(study: Study) -> Cost:
         {name: sum(values) / len(values) for name, values in seconds.items()},
         {name: max(values) for name, values in seconds.items()},
         sum(result.cpu_seconds for result in everything),
+        sum(result.wall_seconds for result in everything),
         sum(bool(result.notes) for result in everything),
-        sum(len(tasks) for tasks in wanted.values()),
     )

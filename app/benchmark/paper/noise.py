@@ -25,7 +25,7 @@ class Noise:
     pr_mean: float
     roc_sd: float  # of rows, each the mean of five injections
     pr_sd: float
-    close: float  # share of rows within 0.02 of the published one in both areas
+    close: tuple[bool, ...]  # for each row: within 0.02 of the published one in both areas?
 
 
 def linear_noise(table: Table, published: tuple[float, float], injections: int = INJECTIONS) -> Noise:
@@ -33,7 +33,7 @@ def linear_noise(table: Table, published: tuple[float, float], injections: int =
     rows = found.reshape(-1, GROUP, 2).mean(axis=1)
     close = (np.abs(rows - np.array(published)) <= CLOSE).all(axis=1)
     mean, sd = rows.mean(axis=0), rows.std(axis=0, ddof=1)
-    return Noise(float(mean[0]), float(mean[1]), float(sd[0]), float(sd[1]), float(close.mean()))
+    return Noise(float(mean[0]), float(mean[1]), float(sd[0]), float(sd[1]), tuple(close.tolist()))
 
 
 def _areas(table: Table, seed: int) -> Array:

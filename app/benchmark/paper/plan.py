@@ -16,7 +16,7 @@ SHARES = (0.1, 0.2)  # of inducing points, beside 5 %
 OUTER_FOLDS_OF_THE_CHOICE = (0, 1)
 ROWS_OF_THE_CHOICE = 1200  # a training part is cut to so many rows at random: only Abalone has more
 SENSITIVITY_SEED = SEEDS[0]
-# One fold of one injection for kernels and shares, no 20 % of inducing points, one fresh seed.
+# One fold of one injection for kernels and shares, no 20 % of inducing points.
 LARGE = ("Abalone",)
 
 
@@ -73,11 +73,6 @@ def _crossed(table: Table, method: str, choice: Choice, seeds: Sequence[int], co
         for fold in range(count):
             chosen = effective(choice_of(method, choice), table.X[parts[fold]]) if method in FITTED else None
             yield Task(table.name, BY_NAME[table.name].anomalies, seed, fold, method, chosen)
-
-
-def fresh_seeds(dataset: str, scope: Scope) -> tuple[int, ...]:
-    """A fit of a large set takes a minute and more, and 25 of them longer than all fits of the small ones."""
-    return scope.fresh[:1] if dataset in LARGE else scope.fresh
 
 
 def choice_of(method: str, choice: Choice) -> Choice:

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Any
 
-from app.benchmark.paper.attempts import attempt
 from app.benchmark.paper.data import Table
 from app.benchmark.paper.kept import Shelf
 from app.benchmark.paper.methods import FITTED
-from app.benchmark.paper.work import Done, Task
+from app.benchmark.paper.work import Done, Task, perform
 from app.errors import NormalcyError, TrainingFailed
 
 Report = Callable[[str, float], None]
@@ -60,7 +59,7 @@ class Runner:
         for start in range(0, len(tasks), stretch):
             with self._executor() as (submit, completed):
                 part = tasks[start : start + stretch]
-                waiting = {submit(attempt, task, *self._columns(task)): task for task in part}
+                waiting = {submit(perform, task, *self._columns(task)): task for task in part}
                 for future in completed(list(waiting)):
                     try:
                         yield waiting[future], future.result()

@@ -12,7 +12,10 @@ from app.training.recipe import Recipe
 
 SKEWED = 1.0  # a third standardised moment above this counts as skewed to the right
 
-RECIPES = {"base": Recipe.base(), "reg1": Recipe(), "reg1t6": Recipe.reg1t6()}
+FREEDOMS = (4, 6, 10)  # of the Student-t stage: how heavy the tails are is a matter of choice, so the folds decide
+RECIPES = {"base": Recipe.base(), "reg1": Recipe()} | {
+    f"reg1t{freedom}": replace(Recipe.reg1t6(), robust_freedom=float(freedom)) for freedom in FREEDOMS
+}
 
 
 @dataclass(frozen=True, slots=True)

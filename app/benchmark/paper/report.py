@@ -70,8 +70,9 @@ def _cost_line(cost: Cost) -> str:
     fits = ", ".join(f"{name} {seconds:.1f} (slowest {cost.slowest[name]:.1f})" for name, seconds in cost.fit.items())
     return (
         f"CPU seconds of an NS fit: {fits}. All fits of Table 2: {cost.table2 / 60.0:.0f} CPU minutes, so "
-        f"{cost.table2 / 120.0:.0f} minutes on two free cores. {cost.second_attempts} of the fits of Table 2 needed a "
-        "second attempt, at a stage or with fewer inducing points."
+        f"{cost.table2 / 120.0:.0f} minutes on two free cores; on the wall their times add up to "
+        f"{cost.table2_wall / 60.0:.0f} minutes, {cost.table2_wall / 120.0:.0f} for two at a time. "
+        f"{cost.second_attempts} of the fits of Table 2 needed a second attempt, at a stage or with more jitter."
     )
 
 
@@ -88,7 +89,7 @@ def _uci(found: Measured, scope: Scope, figures: Path) -> list[str]:
     if found.abstention and found.width_by_score:
         drawings.abstention(figures / "abstention.svg", found.abstention)
         drawings.width_by_score(figures / "width_by_score.svg", found.width_by_score)
-        lines += report_uncertainty.abstention(found.abstention, found.width_by_score)
+        lines += report_uncertainty.abstention(found.abstention, found.abstention_fresh, found.width_by_score)
     if found.kendall:
         lines += report_uncertainty.kendall(found.kendall)
     if found.kernels:

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from app.benchmark.paper.abstention import BY_FOREST, BY_W2, BY_WIDTH, NOBODY, WAYS, Kept, WidthByScore
+from app.benchmark.paper.abstention import BY_FOREST, BY_MEAN, BY_W2, BY_WIDTH, NOBODY, WAYS, Kept, WidthByScore
 from app.benchmark.paper.markdown import counted, mark, pair, table
 from app.benchmark.paper.published import ABSTENTION, KENDALL
 from app.benchmark.paper.study import Spread
@@ -10,23 +10,44 @@ from app.benchmark.paper.study import Spread
 EQUAL_AREAS = 0.0005  # areas that print the same in three decimals
 
 
-def abstention(found: dict[str, dict[str, Kept]], widths: dict[str, WidthByScore]) -> list[str]:
+def abstention(
+    found: dict[str, dict[str, Kept]], fresh: dict[str, dict[str, Kept]] | None, widths: dict[str, WidthByScore]
+) -> list[str]:
     head = ["set", *(f"drop {way}" if way != NOBODY else "drop nobody" for way in WAYS)]
     return [
         "## Abstention: dropping the 5 % least certain rows",
         "",
         "ROC AUC / PR AUC of the rows kept (in brackets the paper's and the mark, against the larger standard "
         "deviation; the paper gives none), then the share of anomalies among the rows dropped. IForest sees the "
-        "contexts alone. W2 is the width of the 95 % HDI at m1 + 2 exp(m2), which does not depend on y.",
+        "contexts alone. W2 is the width of the 95 % HDI at m1 + 2 exp(m2), which does not depend on y. The sd of f1 "
+        "is sqrt(v1), how uncertain the expected value is in the unit of y.",
         "",
         *table(head, [[name, *(_cell(ways[way], name, way) for way in WAYS)] for name, ways in found.items()]),
         "![Change of the PR AUC by abstaining](paper/abstention.svg)",
         "",
         _comparison(found, BY_WIDTH, BY_FOREST),
         _comparison(found, BY_W2, BY_FOREST),
+        _comparison(found, BY_MEAN, BY_FOREST),
         "",
         *_reason(found, widths),
+        *(_once_more(head, fresh) if fresh else ()),
     ]
+
+
+def _once_more(head: list[str], fresh: dict[str, dict[str, Kept]]) -> list[str]:
+    body = [[name, *(_plain_cell(ways[way], way) for way in WAYS)] for name, ways in fresh.items()]
+    return [
+        "The sd of f1 was taken up after a look at the areas above, so the fresh seeds judge it:",
+        "",
+        *table(head, body),
+        *(_comparison(fresh, way, BY_FOREST) for way in (BY_WIDTH, BY_W2, BY_MEAN)),
+        "",
+    ]
+
+
+def _plain_cell(kept: Kept, way: str) -> str:
+    share = "" if way == NOBODY else f"; {kept.dropped_anomalous.mean:.0%}"
+    return f"{kept.roc.mean:.3f} / {kept.pr.mean:.3f}{share}"
 
 
 def _cell(kept: Kept, name: str, way: str) -> str:
@@ -61,7 +82,9 @@ def _reason(found: dict[str, dict[str, Kept]], widths: dict[str, WidthByScore]) 
         "Why: i(x, y) is the width of the distribution of (y - f1) exp(-f2), and the uncertainty of f2 multiplies "
         "y - m1. The farther y lies from m1, the wider the HDI, so the widest 5 % hold many rows with a large score, "
         f"anomalies among them ({shares} of the rows dropped). Those are the rows that a ranking gets right, and "
-        "without them both areas fall. Median of i(x, y) by |E[NS]|, in units of its median below 1:",
+        "without them both areas fall. With v2 = 0 the factor would be gone and i(x, y) would not depend on y; the "
+        "paper gives its heteroscedastic prior a variance of 0.00001 and does not report v2. Median of i(x, y) by "
+        "|E[NS]|, in units of its median below 1:",
         "",
         *table(head, body),
         "![Width of the HDI by score](paper/width_by_score.svg)",

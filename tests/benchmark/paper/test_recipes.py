@@ -1,6 +1,6 @@
 import numpy as np
 
-from app.benchmark.paper.recipes import CANDIDATES, Choice, Contexts, effective
+from app.benchmark.paper.recipes import CANDIDATES, FREEDOMS, RECIPES, Choice, Contexts, effective
 
 RNG = np.random.default_rng(0)
 SKEWED = np.exp(RNG.normal(size=200))
@@ -32,9 +32,11 @@ def test_a_choice_without_a_column_to_transform_is_the_plain_choice() -> None:
     assert effective(Choice("reg1t6", log=True), SKEWED[:, None]) == Choice("reg1t6", log=True)
 
 
-def test_the_candidates_are_three_recipes_with_and_without_logarithms() -> None:
-    assert [one.name for one in CANDIDATES] == ["base", "base-log", "reg1", "reg1-log", "reg1t6", "reg1t6-log"]
-    assert len({str(one.as_dict()) for one in CANDIDATES}) == 6
+def test_the_candidates_are_five_recipes_with_and_without_logarithms() -> None:
+    recipes = ["base", "reg1", "reg1t4", "reg1t6", "reg1t10"]
+    assert [one.name for one in CANDIDATES] == [name + log for name in recipes for log in ("", "-log")]
+    assert [RECIPES[f"reg1t{freedom}"].robust_freedom for freedom in FREEDOMS] == [4.0, 6.0, 10.0]
+    assert len({str(one.as_dict()) for one in CANDIDATES}) == 10
 
 
 def test_a_choice_says_everything_that_decides_a_fit() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from app.benchmark.paper.methods import Answer
-from app.maths.linear import SMALLEST_SD_SHARE, fit_linear
+from app.maths.linear import SMALLEST_SD_SHARE, LinearReference, fit_linear
 from app.maths.moments import Array
 
 
@@ -20,6 +20,10 @@ class LinearZ:
 
 class Altman(LinearZ):
     def answer(self, X: Array, y: Array) -> Answer:
-        """Where the line of the spread has sunk under a quarter of the overall one, that quarter takes its place."""
-        sd = np.maximum(self._line.altman_sd(X), SMALLEST_SD_SHARE * self._line.residual_sd)
-        return {"score": np.abs(y - self._line.expected(X)) / sd}
+        return {"score": np.abs(altman_z(self._line, X, y))}
+
+
+def altman_z(line: LinearReference, X: Array, y: Array) -> Array:
+    """Where the line of the spread has sunk under a quarter of the overall one, that quarter takes its place."""
+    sd = np.maximum(line.altman_sd(X), SMALLEST_SD_SHARE * line.residual_sd)
+    return np.asarray((y - line.expected(X)) / sd)

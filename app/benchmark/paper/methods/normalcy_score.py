@@ -21,6 +21,8 @@ class NormalcyScore:
 
     @property
     def second_attempts(self) -> list[str]:
-        """Stages that had to be tried again."""
-        stages = self._fitted.record.stages
-        return [f"{stage.name}: {stage.message}" for stage in stages if "second attempt" in stage.message]
+        """What had to be done again: a stage, or the whole fit with more jitter."""
+        record = self._fitted.record
+        stages = [f"{stage.name}: {stage.message}" for stage in record.stages if "second attempt" in stage.message]
+        jitter = record.recipe["jitter"]
+        return stages if jitter == self._choice.details().jitter else [f"the fit: with jitter {jitter}", *stages]

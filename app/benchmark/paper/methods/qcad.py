@@ -25,7 +25,7 @@ class Qcad:
         self._forest = RandomForestQuantileRegressor(
             n_estimators=TREES,
             min_samples_split=SMALLEST_NODE,
-            max_samples_leaf=None,  # every training row counts in its leaf, as in Meinshausen's forest
+            max_samples_leaf=None,  # every training row counts in its leaf ...
             random_state=seed,
             n_jobs=1,
         )
@@ -34,7 +34,9 @@ class Qcad:
         self._forest.fit(X, y)
 
     def answer(self, X: Array, y: Array) -> Answer:
-        return {"score": percentile_score(self._forest.predict(X, quantiles=PERCENTILES.tolist()), y)}
+        # ... and every tree as much as the others, whatever the size of its leaf: Meinshausen's forest.
+        percentiles = self._forest.predict(X, quantiles=PERCENTILES.tolist(), weighted_leaves=True)
+        return {"score": percentile_score(percentiles, y)}
 
 
 def percentile_score(q: Array, y: Array) -> Array:
