@@ -2,7 +2,8 @@
 
 Definitions, machinery and rendering are apart, so that a sentence of the report can change without a fit:
 
-    sets, data, download    the five UCI sets, read and checked      protocol      injected anomalies, folds
+    sets, data              the five UCI sets, read and checked      protocol      injected anomalies, folds
+    download, archives      from UCI into a cache
     recipes, methods/       what is fitted                           work          one task: fit a fold, answer
     plan                    which tasks an experiment consists of    choice        the recipe, from inner folds
     pool                    processes or a Dask cluster              kept          finished tasks as files

@@ -21,6 +21,7 @@ class Kept:
     roc: Spread
     pr: Spread
     dropped_anomalous: Spread  # share of anomalies among the rows without an answer
+    kept_anomalous: Spread  # and among the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +55,17 @@ def kept_rows(uncertainty: Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 def _kept(study: Study, name: str, way: str, seeds: Sequence[int]) -> Kept:
     values = [_one(study, name, way, seed) for seed in seeds]
-    return Kept(*(spread([value[part] for value in values]) for part in range(3)))
+    return Kept(*(spread([value[part] for value in values]) for part in range(4)))
 
 
-def _one(study: Study, name: str, way: str, seed: int) -> tuple[float, float, float]:
+def _one(study: Study, name: str, way: str, seed: int) -> tuple[float, float, float, float]:
     pooled = study.pooled(name, "NS", seed)
+    anomalous = pooled.anomalous
     if way == NOBODY:
-        return *areas(pooled.anomalous, pooled.score), 0.0
+        return *areas(anomalous, pooled.score), 0.0, float(anomalous.mean())
     kept = kept_rows(_uncertainty(study, name, way, seed, pooled))
-    return *areas(pooled.anomalous[kept], pooled.score[kept]), float(pooled.anomalous[~kept].mean())
+    shares = float(anomalous[~kept].mean()), float(anomalous[kept].mean())
+    return *areas(anomalous[kept], pooled.score[kept]), *shares
 
 
 def _uncertainty(study: Study, name: str, way: str, seed: int, pooled: Pooled) -> Array:

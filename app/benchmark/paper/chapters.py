@@ -13,7 +13,7 @@ from app.benchmark.paper.code_digest import code_digest
 from app.benchmark.paper.origin import origin
 
 # In the order of the report. Module `x` has run() -> plain values, module `x_chapter` has render(values, folder of
-# figures) -> Markdown; a change of the latter does not make the former run again.
+# figures) -> Markdown and headline(values) -> a sentence; a change of the latter does not make the former run again.
 CHAPTERS = ("clinical", "growth", "slip")
 
 
@@ -36,6 +36,12 @@ def chapter(name: str, folder: Path, report: Callable[[str], None]) -> Chapter:
         partial.write_bytes(msgspec.json.encode(made))
         os.replace(partial, path)
     return msgspec.json.decode(path.read_bytes(), type=Chapter)
+
+
+def headline(one: Chapter) -> str:
+    """A sentence for the top of the report."""
+    say: Callable[[dict[str, Any]], str] = import_module(f"app.benchmark.paper.{one.name}_chapter").headline
+    return say(one.result)
 
 
 def rendered(one: Chapter, figures: Path) -> str:

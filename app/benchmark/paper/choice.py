@@ -1,4 +1,4 @@
-"""The recipe, chosen by inner folds: no test row and no label of the experiment is looked at.
+"""The recipe, chosen by inner folds: no label of the experiment is looked at.
 
 In the training part of some outer folds, each candidate is fitted on inner training rows and judged on inner
 validation rows that got known anomalies of their own. Areas under both curves are averaged by set; candidates are

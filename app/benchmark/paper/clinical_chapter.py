@@ -21,6 +21,11 @@ def render(result: dict[str, Any], folder: Path) -> str:
     return "\n".join(line for part in parts for line in part)
 
 
+def headline(result: dict[str, Any]) -> str:
+    by_size, by_truth = _versus_z(result["roc"])
+    return f"On simulated patients NS ranks against the linear Z-score, by 40 mm: {by_size}; by the true z: {by_truth}."
+
+
 def _opening(result: dict[str, Any]) -> Iterator[str]:
     healthy, bicuspid = result["healthy"], result["bicuspid"]
     yield "## The clinical experiment, on simulated people"
@@ -42,7 +47,9 @@ def _ranking(roc: dict[str, Any]) -> Iterator[str]:
         "The paper calls an aorta of 40 mm or more dilated and compares areas under ROC curves with DeLong's test. "
         "Beside that label stands the one that only a simulation has, a true z above 2 (mm scale). Scores are signed, "
         "so that wide ranks above narrow; QCAD and ROCOD have no sign, hence also the unsigned |E[NS]|. Differences "
-        "are NS less the method; with areas so near to 1 as by the true z, their p are rough."
+        "are NS less the method. The ± are DeLong's standard errors: of one trained model a site and one cohort, over "
+        f"the patients. The {_tests(roc)} values of p are not adjusted for their number, and with areas so near to 1 "
+        "as by the true z they are rough."
     )
     yield ""
     for site, labels in roc.items():
@@ -50,6 +57,14 @@ def _ranking(roc: dict[str, Any]) -> Iterator[str]:
     yield "![ROC curves by site and label](paper/clinical_roc.svg)"
     yield ""
     yield from _why(roc)
+
+
+def _tests(roc: dict[str, Any]) -> int:
+    """How many differences are tested."""
+    methods = [
+        own for labels in roc.values() for label in ("40 mm", "true z") for own in labels[label]["methods"].values()
+    ]
+    return sum(own["versus_ns"] is not None for own in methods)
 
 
 def _areas(site: str, labels: dict[str, Any]) -> Iterator[str]:
@@ -68,19 +83,25 @@ def _area(found: dict[str, Any]) -> list[str]:
 
 
 def _why(roc: dict[str, Any]) -> Iterator[str]:
-    by_size, by_truth = (", ".join(versus_z(site, roc[site][label]) for site in roc) for label in ("40 mm", "true z"))
+    by_size, by_truth = _versus_z(roc)
     yield (
-        f"NS against the linear Z-score, by the 40 mm label: {by_size}; by the true z: {by_truth}. "
-        "In the first case the label is the reason. An absolute size is not a contextual anomaly: the bare diameter "
-        "ranks it with an area of 1 by definition, while the true z, the best contextual score there can be, reaches "
+        f"NS against the linear Z-score, by the 40 mm label: {by_size}; by the true z: {by_truth}. In the first case "
+        "the label is the reason. An absolute size is not a contextual anomaly: the bare diameter ranks it with an "
+        "area of 1 by definition, while the true z, the best contextual score there can be, reaches "
         f"{_each(roc, '40 mm', 'true z')}. People of 40 mm or more whose true z is not above 2: "
-        f"{_count(roc, 'large_yet_normal')}; people below 40 mm whose true z is: {_count(roc, 'small_yet_wide')}. "
-        "A score that divides by one spread for everybody stays nearer to the millimetres than one that divides by the "
+        f"{_count(roc, 'large_yet_normal')}; people below 40 mm whose true z is: {_count(roc, 'small_yet_wide')}. A "
+        "score that divides by one spread for everybody stays nearer to the millimetres than one that divides by the "
         f"wider spread of larger aortas: NS_hom, one spread, has {_each(roc, '40 mm', 'NS_hom')} by the 40 mm label "
         f"and {_each(roc, 'true z', 'NS_hom')} by the true z. So the areas under the 40 mm label do not say which "
-        f"score is better. Largest of the methods under it: {_largest(roc)}; in the paper NS came first at both sites."
+        f"score is better. Largest of the methods under it: {_largest(roc)}; in the paper NS is ahead of QCAD and "
+        "ROCOD at both sites."
     )
     yield ""
+
+
+def _versus_z(roc: dict[str, Any]) -> tuple[str, str]:
+    by_size, by_truth = (", ".join(versus_z(site, roc[site][label]) for site in roc) for label in ("40 mm", "true z"))
+    return by_size, by_truth
 
 
 def versus_z(site: str, label: dict[str, Any]) -> str:
@@ -135,13 +156,16 @@ def _doubt(result: dict[str, Any]) -> Iterator[str]:
     yield "### Below 2, but how surely?"
     yield ""
     yield (
-        "The paper counts the patients with E[NS] < 2 whose P(NS > 2), from 30,000 draws, is not 0. An exact "
-        "probability is never 0; 1/30,000 is the smallest that the draws can show. The last columns are what only a "
-        "simulation knows: the sum of P(NS > 2) over these patients, and how many of them truly have a z above 2."
+        "The paper counts the patients with E[NS] < 2 whose P(NS > 2) is not 0 among its draws. An exact probability "
+        "is never 0; 1/30,000 is the smallest that 30,000 draws can show. The sum of P(NS > 2) over the patients with "
+        "E[NS] < 2 is how many of them the model expects to exceed 2; the last column, which only a simulation knows, "
+        "is how many truly do."
     )
     yield ""
     head = ["", "E[NS] < 2", "of them P ≥ 1/30,000", "P ≥ 0.025", "the paper's P > 0", "sum of P", "true z > 2"]
     yield from table(head, (_counted(site, own) for site, own in result["counts"].items()))
+    yield _expected_and_seen(result["counts"])
+    yield ""
     yield "![Four patients in doubt](paper/clinical_patients.svg)"
     yield ""
     crossing = ", ".join(f"{own['normal_by_z_yet_crossing']} at {site}" for site, own in result["counts"].items())
@@ -150,9 +174,19 @@ def _doubt(result: dict[str, Any]) -> Iterator[str]:
         f"Patients whose linear Z-score is below 2 while the HDI reaches beyond it: {crossing}. The four drawn are not "
         "picked: sorted by the larger P(NS > 2) of the two sites, they stand at 1/8, 3/8, 5/8 and 7/8 of all of them. "
         f"Over all patients the HDI held the true z in {covered}. That is one fit a site, and one cohort's figure "
-        "varies by several points: [coverage.md](coverage.md) has the mean over 40."
+        "varies by several points: [coverage.md](coverage.md) has the mean over 40 cohorts, for healthy people."
     )
     yield ""
+
+
+def _expected_and_seen(counts: dict[str, Any]) -> str:
+    """So few people that chance explains a good deal: the standard deviation is that of independent patients."""
+    parts = ", ".join(
+        f"{own['truly_exceed']} at {site} where {own['expected_to_exceed']:.1f} are expected, give or take at most "
+        f"{own['expected_to_exceed'] ** 0.5:.1f}"
+        for site, own in counts.items()
+    )
+    return f"Truly above 2 are {parts}: fewer than expected, and one model's error is shared by all its patients."
 
 
 def _counted(site: str, own: dict[str, Any]) -> list[str]:

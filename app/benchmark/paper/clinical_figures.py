@@ -15,7 +15,7 @@ STROKES = {
     "linear Z": ("black", "--", 1.2),
     "Altman": ("black", ":", 1.4),
     "QCAD": ("0.45", "-.", 1.2),
-    "ROCOD": ("0.6", "--", 1.2),
+    "ROCOD": ("0.45", (0, (6, 2, 1, 2, 1, 2)), 1.2),
     "true z": ("0.75", "-", 2.6),
 }
 NAMES = {"NS_hom": r"NS$_\mathrm{hom}$"}
@@ -61,7 +61,9 @@ def heatmaps(found: dict[str, Any], path: Path) -> None:
             axes.set_xlabel("age, years")
         for axes in grid[:, 0]:
             axes.set_ylabel("body surface area, m²")
-        figure.colorbar(shades, ax=grid, label="i, the width of the 95 % HDI of NS", shrink=0.8, aspect=35)
+        figure.colorbar(
+            shades, ax=grid, label="i, the width of the 95 % HDI of NS (standard deviations)", shrink=0.8, aspect=35
+        )
 
 
 def _map(axes: Axes, maps: dict[str, Any], own: dict[str, Any]) -> Any:

@@ -19,9 +19,9 @@ def detection(path: Path, rows: Rowwise, fresh: Rowwise | None) -> None:
     """NS by set: ours on the paper's seeds, on fresh ones, and the paper's, with standard deviations."""
     with page(path, 7.0, 3.0) as figure:
         for axes, area, title in zip(figure.subplots(1, 2), (0, 1), ("ROC AUC", "PR AUC"), strict=True):
-            _points(axes, rows, area, -0.2, "ours", "black")
+            _points(axes, rows, area, -0.2, "ours", "o", "black")
             if fresh:
-                _points(axes, fresh, area, 0.0, "ours, fresh seeds", "0.5")
+                _points(axes, fresh, area, 0.0, "ours, fresh seeds", "s", "0.5")
             places = np.arange(len(rows)) + 0.2
             means, sds = zip(*(TABLE2["NS"][name][area] for name in rows), strict=True)
             axes.errorbar(places, means, sds, fmt="D", color="0.3", mfc="white", ms=4, lw=0.9, label="paper")
@@ -30,10 +30,10 @@ def detection(path: Path, rows: Rowwise, fresh: Rowwise | None) -> None:
         figure.axes[1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-def _points(axes: Axes, rows: Rowwise, area: int, shift: float, label: str, shade: str) -> None:
+def _points(axes: Axes, rows: Rowwise, area: int, shift: float, label: str, marker: str, shade: str) -> None:
     spreads = [(one.roc, one.pr)[area] for one in rows.values()]
     places, means = np.arange(len(rows)) + shift, [one.mean for one in spreads]
-    axes.errorbar(places, means, [one.sd for one in spreads], fmt="o", color=shade, ms=4, lw=0.9, label=label)
+    axes.errorbar(places, means, [one.sd for one in spreads], fmt=marker, color=shade, ms=4, lw=0.9, label=label)
 
 
 def abstention(path: Path, found: dict[str, dict[str, Kept]]) -> None:
@@ -65,4 +65,4 @@ def width_by_score(path: Path, found: dict[str, WidthByScore]) -> None:
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter("{x:g}")
         axes.set(xlabel="|E[NS]| (units of exp(f2), middle of a bin)", ylabel="median i(x, y) (1 where |E[NS]| < 1)")
-        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        axes.legend(handlelength=4.0, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))

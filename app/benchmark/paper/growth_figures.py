@@ -11,7 +11,8 @@ from app.benchmark.paper.canvas import page
 
 FLAGGED: Any = {"facecolor": "none", "edgecolor": "0.6", "hatch": "////", "linewidth": 0.0}
 UNSURE_WIDTHS = (2.0, 3.0, 4.0, 100.0)  # of i; the darker, the wider
-UNSURE_SHADES = ("0.88", "0.8", "0.72")
+UNSURE_SHADES = ("0.9", "0.78", "0.66")
+UNSURE_WORDS = ("abstains: i > 2", "i > 3", "i > 4")
 
 
 def regions(found: dict[str, Any], path: Path) -> None:
@@ -28,11 +29,11 @@ def regions(found: dict[str, Any], path: Path) -> None:
         girls = next(line for line in grid[0].lines if line.get_label() == "trained on")
         handles = [
             Patch(**FLAGGED, label="flagged"),
-            Patch(color=UNSURE_SHADES[0], label="i > 2: abstains"),
+            *(Patch(color=shade, label=words) for shade, words in zip(UNSURE_SHADES, UNSURE_WORDS, strict=True)),
             bounds,
             girls,
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+        figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=8)
 
 
 def _panel(axes: Axes, found: dict[str, Any], margin: Any) -> None:

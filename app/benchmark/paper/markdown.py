@@ -5,6 +5,9 @@ from collections.abc import Iterable, Sequence
 from app.benchmark.paper.study import Spread
 
 BETTER, EQUAL, WORSE = "better", "equal", "worse"
+ROUNDING = 1e-12  # 1.0 - 0.99 is a little more than 0.01
+# How often `mark` tells two methods apart that are the same, with five normal values on either side.
+FALSE_MARKS = 0.105
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -23,7 +26,7 @@ def published_pair(mean: float, sd: float) -> str:
 def mark(ours: Spread, published: float, published_sd: float = 0.0) -> str:
     """Equal: the means differ by at most one standard deviation, the larger of the two."""
     difference = ours.mean - published
-    if abs(difference) <= max(ours.sd, published_sd, 0.005):  # the paper prints two decimals
+    if abs(difference) <= max(ours.sd, published_sd, 0.005) + ROUNDING:  # the paper prints two decimals
         return EQUAL
     return BETTER if difference > 0.0 else WORSE
 
@@ -36,7 +39,7 @@ def smaller_mark(ours: float, published: float) -> str:
 
 def reaches(ours: float, published: float) -> bool:
     """At least the published number at its two decimals."""
-    return ours >= published - 0.005 - 1e-12
+    return ours >= published - 0.005 - ROUNDING
 
 
 def counted(marks: Iterable[str]) -> str:

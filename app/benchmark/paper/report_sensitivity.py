@@ -13,7 +13,7 @@ TITLES = {"rational_quadratic": "RQ", "matern52": "Matérn 5/2", "rbf": "RBF"}
 HEAD = [
     "set",
     "rows",
-    "Δ mean E[NS]",
+    "Δ mean |E[NS]|",
     "Δ mean i(x, y)",
     "median Δ E[NS] by row",
     "median Δ i(x, y) by row",
@@ -23,31 +23,44 @@ HEAD = [
 
 def kernels(found: Mapping[str, Mapping[str, Change]]) -> list[str]:
     lines = ["## Kernels", "", _how("another kernel"), ""]
-    for kernel, changes in found.items():
-        lines += [f"### {TITLES[kernel]}", "", *table(HEAD, [_row(name, one) for name, one in changes.items()])]
-        if kernel in KERNELS:
-            lines += [_against_paper(changes, *KERNELS[kernel]), ""]
-    return lines
+    for kernel, published in KERNELS.items():
+        changes = found[kernel]
+        lines += [f"### {TITLES[kernel]} in the place of {TITLES['rational_quadratic']}", ""]
+        lines += table(HEAD, [_row(name, one) for name, one in changes.items()])
+        lines += [*against_paper(changes, *published), ""]
+    usual = ", ".join(f"{name} {one.roc:.3f} / {one.pr:.3f}" for name, one in found["rational_quadratic"].items())
+    return [*lines, f"ROC / PR AUC with {TITLES['rational_quadratic']} on the same rows: {usual}.", ""]
+
+
+def kernels_in_short(found: Mapping[str, Mapping[str, Change]]) -> str:
+    """The typical row, since SynMachine rules every mean."""
+    moved = ", ".join(
+        f"{TITLES[kernel]} {np.median([one.expected_by_row for one in found[kernel].values()]):.3f} and "
+        f"{np.median([one.width_by_row for one in found[kernel].values()]):.3f}"
+        for kernel in KERNELS
+    )
+    return f"Another kernel moves E[NS] and i(x, y) of a typical row (median over rows, then sets) by: {moved}."
 
 
 def shares(found: Mapping[float, Mapping[str, Change]]) -> list[str]:
     head = [*HEAD, "CPU s a fit"]
-    lines = ["## Inducing points", "", _how("another number of inducing points"), ""]
+    how = _how("another number of inducing points") + " 20 % were not tried on Abalone, for the time of a fit."
+    lines = ["## Inducing points", "", how, ""]
     for share, changes in found.items():
         body = [[*_row(name, one), f"{one.cpu_seconds:.1f}"] for name, one in changes.items()]
         lines += [f"### {share:.0%} of the training rows", "", *table(head, body)]
         expected, minutes = SHARES[share]
         if expected is not None:
-            lines += [_against_paper(changes, expected, None), _time(found, share, minutes), ""]
+            lines += [*against_paper(changes, expected, None), _time(found, share, minutes), ""]
     return lines
 
 
 def _how(what: str) -> str:
     return (
         f"The same folds with {what}, everything else as chosen; injection {SENSITIVITY_SEED}, all five folds, on "
-        "Abalone the first fold alone (its fits take longest), and no 20 % of inducing points there. The paper gives "
-        "one change for all sets and does not say how it was averaged; here Δ mean is the absolute difference of the "
-        "means over rows of |E[NS]| and of i(x, y), and the median by row is how far a typical row moves."
+        "Abalone the first fold alone (its fits take longest). The paper gives one change of the average E[NS] for all "
+        "sets; here Δ mean is the absolute difference of the means over rows of |E[NS]| and of i(x, y), and the median "
+        "by row is how far a typical row moves. Less is better: the method then depends less on the choice."
     )
 
 
@@ -56,15 +69,22 @@ def _row(name: str, one: Change) -> list[str]:
     return [name, str(one.rows), *(f"{value:.3f}" for value in changes), f"{one.roc:.3f} / {one.pr:.3f}"]
 
 
-def _against_paper(changes: Mapping[str, Change], expected: float, width: float | None) -> str:
-    """By the median over sets of the typical row: a mean would be SynMachine's alone, whose scores are in hundreds."""
-    ours = float(np.median([one.expected_by_row for one in changes.values()]))
-    compared = f"paper {expected:.2f}, {smaller_mark(ours, expected)}"
-    text = f"Median over sets of the change by row: E[NS] {ours:.3f} ({compared})"
+def against_paper(changes: Mapping[str, Change], expected: float, width: float | None) -> list[str]:
+    """By the mean over sets, then without SynMachine, whose scores are in the hundreds and rule every mean."""
+    others = {name: one for name, one in changes.items() if name != "SynMachine"}
+    lines = [_mean_change("|E[NS]|", [one.expected for one in changes.values()], expected)]
     if width is not None:
-        ours = float(np.median([one.width_by_row for one in changes.values()]))
-        text += f", i(x, y) {ours:.3f} (paper {width:.2f}, {smaller_mark(ours, width)})"
-    return text + ". Smaller is better: the method depends less on the choice.  "
+        lines.append(_mean_change("i(x, y)", [one.width for one in changes.values()], width))
+    if others and len(others) < len(changes):
+        without = [f"|E[NS]| {np.mean([one.expected for one in others.values()]):.3f}"]
+        without += [f"i(x, y) {np.mean([one.width for one in others.values()]):.3f}"] if width is not None else []
+        lines.append(f"Without SynMachine, whose anomalies score in the hundreds: {', '.join(without)}.  ")
+    return lines
+
+
+def _mean_change(what: str, ours: list[float], published: float) -> str:
+    mean = float(np.mean(ours))
+    return f"Mean over sets of Δ mean {what}: {mean:.3f} (paper {published:.2f}, {smaller_mark(mean, published)}).  "
 
 
 def _time(found: Mapping[float, Mapping[str, Change]], share: float, minutes: float) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from app.maths import normalcy
+from app.maths.metrics import roc_auc
 from app.maths.moments import Array, Moments
 from app.maths.posterior import HeteroscedasticPosterior
 from app.training.cohort import SimulatedPeople, simulate_bicuspid, simulate_cohort
@@ -98,6 +99,7 @@ def _near_the_cut(way: Way, posterior: HeteroscedasticPosterior, people: Simulat
         "bin_people": np.bincount(place, minlength=len(BINS) - 1),
         "bin_probability": np.bincount(place, p, minlength=len(BINS) - 1),
         "bin_truly_above": np.bincount(place, above, minlength=len(BINS) - 1),
+        "area": np.array([roc_auc(above, normalcy.expected_score(y, moments))]),
         "shift_of_expected": np.array([np.abs(normalcy.expected_score(y, moments) - expected).max()]),
     }
 

@@ -21,8 +21,8 @@ def promises(found: dict[str, Any], path: Path) -> None:
         for way, own in found["ways"].items():
             _coverage(held, found["masses"], own["coverage"], way)
             _probabilities(probable, own, way)
-        held.set(xlabel="promised: mass of the HDI, %", ylabel="held: true z inside, %")
-        probable.set(xlabel="mean P(NS > 2), %", ylabel="true z above 2, % of patients")
+        held.set(xlabel="promised: mass of the HDI, %", ylabel="held: true z inside, % of healthy")
+        probable.set(xlabel="patients: mean P(NS > 2), %", ylabel="true z above 2, % of patients")
         for axes in (held, probable):
             axes.plot([0, 100], [0, 100], color="0.85", linewidth=0.8, zorder=0)
             axes.set(xlim=(-2, 102), ylim=(-2, 102), aspect="equal")
@@ -43,4 +43,5 @@ def _probabilities(axes: Axes, own: dict[str, Any], way: str) -> None:
     people = np.array(own["bin_people"])
     some = people > 0
     said, true = (100.0 * np.array(own[name])[some] / people[some] for name in ("bin_probability", "bin_truly_above"))
-    axes.plot(said, true, color=shade, linestyle=dash, marker=mark, markersize=4)
+    error = 100.0 * np.sqrt(true / 100.0 * (1.0 - true / 100.0) / people[some])  # of a share
+    axes.errorbar(said, true, 1.96 * error, color=shade, linestyle=dash, marker=mark, markersize=4, capsize=2)

@@ -27,6 +27,10 @@ class Spread:
     def sd(self) -> float:
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else 0.0
 
+    @property
+    def standard_error(self) -> float:
+        return self.sd / float(np.sqrt(len(self.values)))
+
 
 @dataclass(frozen=True)
 class Study:

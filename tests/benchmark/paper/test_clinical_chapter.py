@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.benchmark.paper.clinical_chapter import p_value, render, versus_z
+from app.benchmark.paper.clinical_chapter import headline, p_value, render, versus_z
 from tests.benchmark.paper.test_clinical import small_run
 
 
@@ -37,6 +37,7 @@ def test_the_tables_hold_the_numbers_of_the_run(tmp_path: Path) -> None:
     assert "| Altman | 0.123 ±" in text
     assert re.search(r"\| SoV \|[^\n]*\| 987 \| 82 \(other patients\)", text)
     assert "nan" not in text
+    assert "by the true z: " in headline(changed)
     assert "nothing in this chapter repeats the paper's clinical results" in text
 
 

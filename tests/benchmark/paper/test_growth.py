@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.benchmark.paper import growth
-from app.benchmark.paper.growth_chapter import render
+from app.benchmark.paper.growth_chapter import headline, render
 from app.benchmark.paper.growth_detectors import Detectors
 from app.benchmark.paper.growth_rates import mean_rates, rates
 from app.maths.moments import Array
@@ -107,5 +107,6 @@ def test_the_chapter_links_its_picture_and_repeats_itself(tmp_path: Path) -> Non
     result["rates"]["methods"]["ROCOD"]["missed"]["mean"][0] = 0.4321
     changed = render(result, tmp_path)
     assert "43.2 % missed in the youngest band" in changed
+    assert "ROCOD 43.2 % and " in headline(result)
     assert re.search(r"\| ROCOD \|[^\n]*\| 43.2 ± ", changed)
     assert (tmp_path / "growth.svg").read_bytes() == drawn

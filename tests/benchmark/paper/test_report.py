@@ -6,7 +6,7 @@ import pytest
 
 from app.benchmark.paper import measured, report
 from app.benchmark.paper.choice import Judged
-from app.benchmark.paper.markdown import mark, reaches, smaller_mark
+from app.benchmark.paper.markdown import FALSE_MARKS, mark, reaches, smaller_mark
 from app.benchmark.paper.measured import Measured
 from app.benchmark.paper.published import ABSTENTION, KENDALL, TABLE2
 from app.benchmark.paper.study import Spread
@@ -28,7 +28,13 @@ def rendered(folder: Path) -> str:
 
 def test_every_chapter_stands_in_the_report_beside_the_paper(tmp_path: Path) -> None:
     text = rendered(tmp_path)
-    for title in ("In short", "Protocol", "chosen without the test rows", "Table 2", "NS against the paper's row"):
+    for title in (
+        "In short",
+        "Protocol",
+        "chosen without a label of the experiment",
+        "Table 2",
+        "NS against the paper's row",
+    ):
         assert title in text
     for title in ("Abstention", "weighted Kendall tau", "Kernels", "Inducing points", "Where the numbers come from"):
         assert title.lower() in text.lower()
@@ -68,12 +74,19 @@ def test_a_report_of_one_experiment_has_no_other_chapter(tmp_path: Path) -> None
         (0.80, 0.01, 0.89, 0.02, "worse"),
         (0.997, 0.0, 1.0, 0.0, "equal"),  # the paper rounds
         (0.99, 0.0, 1.0, 0.0, "worse"),
+        (1.0, 0.0, 0.99, 0.01, "equal"),  # whatever 1.0 - 0.99 is in binary
     ],
 )
 def test_marks(mean: float, sd: float, published: float, published_sd: float, expected: str) -> None:
     spread = Spread((mean - sd / np.sqrt(2.0), mean + sd / np.sqrt(2.0)))
     assert spread.sd == pytest.approx(sd)
     assert mark(spread, published, published_sd) == expected
+
+
+def test_how_often_equal_methods_are_marked_apart() -> None:
+    draws = np.random.default_rng(3).normal(size=(2, 20_000, 5))
+    apart = np.abs(np.diff(draws.mean(axis=2), axis=0)[0]) > draws.std(axis=2, ddof=1).max(axis=0)
+    assert apart.mean() == pytest.approx(FALSE_MARKS, abs=0.01)
 
 
 def test_a_number_reaches_another_at_two_decimals() -> None:

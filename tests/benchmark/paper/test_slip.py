@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app.benchmark.paper import slip
-from app.benchmark.paper.slip_chapter import render
+from app.benchmark.paper.slip_chapter import headline, render
 from app.maths import normalcy
 from app.maths.moments import Moments
 from tests.training.problems import short
@@ -81,6 +81,7 @@ def test_the_chapter_tells_the_numbers_and_links_its_picture(tmp_path: Path) -> 
     text = render(result, tmp_path)
     assert "| slip, in mm | 31.4 ± " in text
     assert "| 77 |" in text
+    assert "slip, in mm 31.4 ± " in headline(result)
     assert "(paper/slip.svg)" in text
     drawn = (tmp_path / "slip.svg").read_bytes()
     render(result, tmp_path)
