@@ -1,15 +1,19 @@
-"""What many tests share: both databases, migrated and empty, one at a time."""
+"""What many tests share: both databases, migrated and empty, one at a time, and the log as text."""
 
 import asyncio
+import io
+import logging
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from app.database.engine import Database, open_database
 from app.database.migrate import upgrade
 from app.database.sqlite import FILE_NAME
+from app.observability import configure_logging
 from app.settings import Settings, load_settings
 from tests.postgres import PostgresServer, postgres_server
 
@@ -69,3 +73,15 @@ def _migrate(settings: Settings) -> None:
             await database.close()
 
     asyncio.run(run())
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """Every line that is logged during the test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    lines = io.StringIO()
+    configure_logging("info", lines)
+    yield lines
+    structlog.reset_defaults()
+    root.handlers[:], root.level = handlers, level

@@ -3,7 +3,6 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,30 +14,19 @@ from app.observability import configure_logging, make_metrics
 FULL = Path("/dev/full")
 
 
-@pytest.fixture
-def stream() -> Iterator[io.StringIO]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    lines = io.StringIO()
-    configure_logging("info", lines)
-    yield lines
-    structlog.reset_defaults()
-    root.handlers[:], root.level = handlers, level
+def logged(log: io.StringIO) -> list[dict[str, str]]:
+    return [json.loads(line) for line in log.getvalue().splitlines()]
 
 
-def logged(stream: io.StringIO) -> list[dict[str, str]]:
-    return [json.loads(line) for line in stream.getvalue().splitlines()]
-
-
-def test_our_lines_are_json_with_level_and_time(stream: io.StringIO) -> None:
+def test_our_lines_are_json_with_level_and_time(log: io.StringIO) -> None:
     structlog.get_logger().info("model loaded", site="SoV")
     structlog.get_logger().debug("not this")
-    (line,) = logged(stream)
+    (line,) = logged(log)
     assert (line["event"], line["level"], line["site"]) == ("model loaded", "info", "SoV")
     assert line["timestamp"]
 
 
-def test_lines_of_libraries_lose_their_values(stream: io.StringIO) -> None:
+def test_lines_of_libraries_lose_their_values(log: io.StringIO) -> None:
     logger = logging.getLogger("library")
     logger.warning("bad value %s", "CANARY")
     logger.warning(ValueError("CANARY"))
@@ -46,11 +34,11 @@ def test_lines_of_libraries_lose_their_values(stream: io.StringIO) -> None:
         raise ValueError("CANARY")
     except ValueError:
         logger.exception("it failed")
-    lines = logged(stream)
+    lines = logged(log)
     assert [line["event"] for line in lines] == ["bad value %s", "ValueError", "it failed"]
     assert lines[2]["error"] == "ValueError"
     assert "test_observability.py" in lines[2]["where"]
-    assert "CANARY" not in stream.getvalue()
+    assert "CANARY" not in log.getvalue()
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no device here that is always full")

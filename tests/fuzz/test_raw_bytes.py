@@ -2,13 +2,10 @@
 
 import asyncio
 import io
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-import structlog
 
-from app.observability import configure_logging
 from tests.campaigns.faults_service import MODELS
 from tests.fuzz.judge import logged_canaries
 from tests.fuzz.mutants import MUTANTS
@@ -31,17 +28,6 @@ def test_hostile_bytes_break_nothing_and_never_come_back(target: Target) -> None
     assert logged_canaries(log) == []
     assert {200, 400, 401, 404, 405, 413, 415, 422, 431} <= judged.statuses.keys()
     assert min(judged.statuses[status] for status in (200, 400, 422)) > REQUESTS / 50
-
-
-@pytest.fixture
-def log() -> Iterator[io.StringIO]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    lines = io.StringIO()
-    configure_logging("info", lines)
-    yield lines
-    structlog.reset_defaults()
-    root.handlers[:], root.level = handlers, level
 
 
 def noticed(target: Target, log: io.StringIO) -> tuple[set[str], list[str]]:
