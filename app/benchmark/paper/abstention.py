@@ -36,9 +36,9 @@ EDGES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 FEWEST = 5
 
 
-def abstention(study: Study, seeds: Sequence[int]) -> dict[str, dict[str, Kept]]:
+def abstention(study: Study, seeds: Sequence[int], method: str = "NS") -> dict[str, dict[str, Kept]]:
     """set -> way -> what is kept, over the injections."""
-    return {name: {way: _kept(study, name, way, seeds) for way in WAYS} for name in study.tables}
+    return {name: {way: _kept(study, name, way, seeds, method) for way in WAYS} for name in study.tables}
 
 
 def width_by_score(study: Study) -> dict[str, WidthByScore]:
@@ -53,13 +53,13 @@ def kept_rows(uncertainty: Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return kept
 
 
-def _kept(study: Study, name: str, way: str, seeds: Sequence[int]) -> Kept:
-    values = [_one(study, name, way, seed) for seed in seeds]
+def _kept(study: Study, name: str, way: str, seeds: Sequence[int], method: str) -> Kept:
+    values = [_one(study, name, way, seed, method) for seed in seeds]
     return Kept(*(spread([value[part] for value in values]) for part in range(4)))
 
 
-def _one(study: Study, name: str, way: str, seed: int) -> tuple[float, float, float, float]:
-    pooled = study.pooled(name, "NS", seed)
+def _one(study: Study, name: str, way: str, seed: int, method: str) -> tuple[float, float, float, float]:
+    pooled = study.pooled(name, method, seed)
     anomalous = pooled.anomalous
     if way == NOBODY:
         return *areas(anomalous, pooled.score), 0.0, float(anomalous.mean())

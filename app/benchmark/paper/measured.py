@@ -40,6 +40,7 @@ class Measured:
     fresh: Rowwise | None
     abstention: dict[str, dict[str, Kept]] | None
     abstention_fresh: dict[str, dict[str, Kept]] | None
+    abstention_hom: dict[str, dict[str, Kept]] | None  # of NS_hom, whose f2 is a number
     width_by_score: dict[str, WidthByScore] | None
     kendall: dict[str, dict[str, dict[str, Spread]]] | None
     kernels: dict[str, dict[str, Change]] | None
@@ -78,6 +79,7 @@ def measure(study: Study, names: Mapping[str, bool], judged: Judged, report: Cal
         "fresh": asked("fresh", detection.fresh_row),
         "abstention": asked("abstention", lambda one: abstention.abstention(one, one.scope.seeds)),
         "abstention_fresh": asked("fresh", lambda one: abstention.abstention(one, one.scope.fresh)),
+        "abstention_hom": asked("abstention", lambda one: _hom(one) if names["table2"] else None),
         "width_by_score": asked("abstention", abstention.width_by_score),
         "kendall": asked("sparsity", sparsity.kendall),
         "kernels": asked("kernels", sensitivity.kernels),
@@ -85,6 +87,11 @@ def measure(study: Study, names: Mapping[str, bool], judged: Judged, report: Cal
         "cost": asked("table2", _cost),
     }
     return Measured(judged, **made)  # type: ignore[arg-type]
+
+
+def _hom(study: Study) -> dict[str, dict[str, Kept]] | None:
+    has_hom = "NS_hom" in study.scope.methods
+    return abstention.abstention(study, study.scope.seeds, "NS_hom") if has_hom else None
 
 
 def _noise(study: Study) -> dict[str, Noise]:

@@ -122,7 +122,9 @@ def _uci(found: Measured, scope: Scope, figures: Path) -> list[str]:
     if found.abstention and found.width_by_score:
         drawings.abstention(figures / "abstention.svg", found.abstention)
         drawings.width_by_score(figures / "width_by_score.svg", found.width_by_score)
-        lines += report_abstention.abstention(found.abstention, found.abstention_fresh, found.width_by_score)
+        lines += report_abstention.abstention(
+            found.abstention, found.abstention_fresh, found.abstention_hom, found.width_by_score
+        )
     if found.kendall:
         lines += report_sparsity.kendall(found.kendall)
     if found.kernels:

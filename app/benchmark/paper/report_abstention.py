@@ -11,9 +11,10 @@ BY_MODEL = (BY_WIDTH, BY_W2, BY_MEAN)
 EQUAL_AREAS = 0.0005  # areas that print the same in three decimals
 
 
-def abstention(
-    found: dict[str, dict[str, Kept]], fresh: dict[str, dict[str, Kept]] | None, widths: dict[str, WidthByScore]
-) -> list[str]:
+Found = dict[str, dict[str, Kept]]  # set -> way
+
+
+def abstention(found: Found, fresh: Found | None, hom: Found | None, widths: dict[str, WidthByScore]) -> list[str]:
     head = ["set", *(f"drop {way}" if way != NOBODY else "drop nobody" for way in WAYS)]
     return [
         "## Abstention: dropping the 5 % least certain rows",
@@ -28,11 +29,33 @@ def abstention(
         "",
         *_against_forest(found),
         *_reason(found, widths),
+        *(_without_f2(hom) if hom else ()),
         *(_once_more(head, fresh) if fresh else ()),
     ]
 
 
-def _once_more(head: list[str], fresh: dict[str, dict[str, Kept]]) -> list[str]:
+def _without_f2(hom: Found) -> list[str]:
+    ways = (NOBODY, BY_WIDTH, BY_FOREST)
+    head = [
+        "NS_hom",
+        *("drop nobody" if way == NOBODY else f"drop {way}" for way in ways),
+        f"{BY_WIDTH} less {BY_FOREST}",
+    ]
+    body = [
+        [name, *(_plain_cell(own[way], way) for way in ways), _difference(own[BY_WIDTH], own[BY_FOREST])]
+        for name, own in hom.items()
+    ]
+    return [
+        "NS_hom takes the uncertainty of f2 away: its spread is one number, v2 = 0, and its i(x, y) is the same for "
+        "every y. If the reason is right, dropping by it must not lose anomalies:",
+        "",
+        *table(head, body),
+        _comparison(hom, BY_WIDTH),
+        "",
+    ]
+
+
+def _once_more(head: list[str], fresh: Found) -> list[str]:
     body = [[name, *(_plain_cell(ways[way], way) for way in WAYS)] for name, ways in fresh.items()]
     return [
         "The sd of f1 was taken up after a look at the areas above, so the fresh seeds judge it:",
@@ -60,7 +83,7 @@ def at_least_as_good(one: Kept, other: Kept) -> bool:
     return all(getattr(one, area).mean >= getattr(other, area).mean - EQUAL_AREAS for area in ("roc", "pr"))
 
 
-def _against_forest(found: dict[str, dict[str, Kept]]) -> list[str]:
+def _against_forest(found: Found) -> list[str]:
     body = [
         [f"{way} less {BY_FOREST}", *(_difference(ways[way], ways[BY_FOREST]) for ways in found.values())]
         for way in BY_MODEL
@@ -83,7 +106,7 @@ def _paired(one: Spread, other: Spread) -> str:
     return f"{difference.mean:+.3f} ± {difference.standard_error:.3f}"
 
 
-def _comparison(found: dict[str, dict[str, Kept]], way: str) -> str:
+def _comparison(found: Found, way: str) -> str:
     good = [name for name, ways in found.items() if at_least_as_good(ways[way], ways[BY_FOREST])]
     return (
         f"By {way} at least as good as by {BY_FOREST} in both areas on {len(good)} of {len(found)} sets"
@@ -91,7 +114,7 @@ def _comparison(found: dict[str, dict[str, Kept]], way: str) -> str:
     )
 
 
-def _reason(found: dict[str, dict[str, Kept]], widths: dict[str, WidthByScore]) -> list[str]:
+def _reason(found: Found, widths: dict[str, WidthByScore]) -> list[str]:
     edges = next(iter(widths.values())).edges
     head = ["set", *(f"{low:g}–{high:g}" for low, high in pairwise(edges))]
     body = [

@@ -13,7 +13,7 @@ from tests.benchmark.paper.problems import small_table
 
 CHOICE = Choice("reg1t6")
 TABLES = {"Yacht": small_table("Yacht", 200)}
-SCOPE = Scope(seeds=(42, 43), fresh=(1042,), methods=("NS", "Z-score"))
+SCOPE = Scope(seeds=(42, 43), fresh=(1042,), methods=("NS", "NS_hom", "Z-score"))
 EVERYTHING = dict.fromkeys(measured.EXPERIMENTS, True)
 
 
@@ -26,7 +26,12 @@ def answered(task: Task) -> Done:
     n = len(done.rows)
     spread = 0.02 if task.choice.kernel == CHOICE.kernel else 0.025
     m1 = 0.6 * table.X[done.rows, 0] + 0.4 * table.X[done.rows, 1]
-    answer = {"m1": m1.tolist(), "v1": [1e-5] * n, "m2": [float(np.log(spread))] * n, "v2": [0.04] * n}
+    answer = {
+        "m1": m1.tolist(),
+        "v1": [1e-5] * n,
+        "m2": [float(np.log(spread))] * n,
+        "v2": [0.04 if task.choice.heteroscedastic else 0.0] * n,
+    }
     return Done(done.rows, done.y, done.anomalous, answer, 2.0, 1.0 / task.choice.inducing_share, [])
 
 

@@ -21,7 +21,7 @@ def test_all_rows_of_an_injection_are_pooled_in_their_order() -> None:
 
 def test_table_2_has_every_method_and_fresh_seeds_their_own_fits() -> None:
     rows = detection.table2(study())
-    assert list(rows) == ["NS", "Z-score"]
+    assert list(rows) == ["NS", "NS_hom", "Z-score"]
     assert len(rows["NS"]["Yacht"].roc.values) == 2
     assert rows["NS"]["Yacht"].roc.mean > 0.9
     assert study().pooled("Yacht", "NS", 1042).y.tolist() != study().pooled("Yacht", "NS", 42).y.tolist()
@@ -52,6 +52,11 @@ def test_abstaining_by_i_drops_anomalies_because_i_grows_with_the_score() -> Non
     assert known[0] == 1.0
     assert known == sorted(known)
     assert known[-1] > 2.0
+
+
+def test_without_uncertainty_of_f2_i_does_not_know_the_anomalies() -> None:
+    ways = abstention.abstention(study(), SCOPE.seeds, "NS_hom")["Yacht"]
+    assert ways[abstention.BY_WIDTH].dropped_anomalous.mean < 0.5
 
 
 def test_kendall_is_asked_for_both_widths_and_three_detectors() -> None:
