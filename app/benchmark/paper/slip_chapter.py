@@ -62,6 +62,8 @@ def _closing(result: dict[str, Any]) -> Iterator[str]:
     shift = max(own["shift_of_expected"]["mean"][0] for own in ways.values())
     yield "![What is promised and what is held](paper/slip.svg)"
     yield ""
+    yield "Bars are 95 % intervals: left over the cohorts, right of a share among the patients of a bin."
+    yield ""
     everybody = sum(ways["formulas"]["bin_people"])
     yield (
         f"Of {everybody:,} patients those called practically safe, P(NS > 2) < 0.025, and how many of them truly have "
