@@ -19,6 +19,12 @@ def pair(values: Spread) -> str:
     return f"{values.mean:.3f} ± {values.sd:.3f}" if len(values.values) > 1 else f"{values.mean:.3f}"
 
 
+def difference(values: Spread, of_mean: bool = True) -> str:
+    """+0.012 ± 0.005: the standard error of the mean, or the standard deviation of the values. No sign on a zero."""
+    mean, error = values.mean, values.standard_error if of_mean else values.sd
+    return f"{mean:+.3f} ± {error:.3f}" if abs(mean) >= 0.0005 else f"0.000 ± {error:.3f}"
+
+
 def published_pair(mean: float, sd: float) -> str:
     return f"{mean:.2f} ± {sd:.2f}"
 

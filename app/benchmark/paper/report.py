@@ -47,10 +47,10 @@ def _in_short(found: Measured, scope: Scope) -> list[str]:
     lines = ["## In short", "", f"- Recipe for all sets, chosen by inner folds: `{found.judged.winner.name}`."]
     if found.table2:
         lines.append(f"- NS, seeds {scope.seeds[0]}–{scope.seeds[-1]}: {_reached(found.table2['NS'])}.")
-    if found.table2 and {"NS", "NS_hom"} <= found.table2.keys():
-        lines.append(f"- {ranking(found.table2)} {_homoscedastic(found.table2)}")
     if found.fresh:
         lines.append(f"- NS, fresh seeds {scope.fresh[0]}–{scope.fresh[-1]}: {_reached(found.fresh)}.")
+    if found.table2 and {"NS", "NS_hom"} <= found.table2.keys():
+        lines.append(f"- {ranking(found.table2)} {_homoscedastic(found.table2)}")
     if found.abstention:
         lines.append(
             "- Abstention by i(x, y) is at least as good as by an isolation forest on "

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from app.benchmark.paper.abstention import BY_FOREST, BY_MEAN, BY_W2, BY_WIDTH, FEWEST, NOBODY, WAYS, Kept, WidthByScore
-from app.benchmark.paper.markdown import mark, table
+from app.benchmark.paper.markdown import difference, mark, table
 from app.benchmark.paper.published import ABSTENTION
 from app.benchmark.paper.study import Spread, spread
 
@@ -102,8 +102,7 @@ def _difference(one: Kept, other: Kept) -> str:
 
 
 def _paired(one: Spread, other: Spread) -> str:
-    difference = spread([mine - theirs for mine, theirs in zip(one.values, other.values, strict=True)])
-    return f"{difference.mean:+.3f} ± {difference.standard_error:.3f}"
+    return difference(spread([mine - theirs for mine, theirs in zip(one.values, other.values, strict=True)]))
 
 
 def _comparison(found: Found, way: str) -> str:

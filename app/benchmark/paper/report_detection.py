@@ -1,7 +1,17 @@
 """The chapters on Table 2, on NS with fresh seeds and on the predictive score."""
 
 from app.benchmark.paper.detection import Cell, Rowwise
-from app.benchmark.paper.markdown import EQUAL, FALSE_MARKS, counted, mark, pair, published_pair, reaches, table
+from app.benchmark.paper.markdown import (
+    EQUAL,
+    FALSE_MARKS,
+    counted,
+    difference,
+    mark,
+    pair,
+    published_pair,
+    reaches,
+    table,
+)
 from app.benchmark.paper.plan import Scope
 from app.benchmark.paper.published import TABLE2
 from app.benchmark.paper.study import Spread, spread
@@ -109,7 +119,7 @@ def _published_gain(name: str, area: int) -> float:
 def _gain(rows: dict[str, Rowwise], name: str, area: int) -> str:
     ns, linear = (_part(rows[method][name], area).values for method in ("NS", "Z-score"))
     gain = spread([one - other for one, other in zip(ns, linear, strict=True)])
-    return f"{gain.mean:+.3f} ± {gain.sd:.3f}"
+    return difference(gain, of_mean=False)
 
 
 def reached(row: Rowwise) -> list[tuple[str, str, bool]]:

@@ -4,6 +4,7 @@ import math
 
 from app.benchmark.paper.choice import Judged
 from app.benchmark.paper.detection import Rowwise
+from app.benchmark.paper.markdown import difference
 from app.benchmark.paper.measured import Measured
 from app.benchmark.paper.methods.qcad import TREES
 from app.benchmark.paper.methods.rocod import REACH
@@ -89,7 +90,7 @@ def ranking(rows: dict[str, Rowwise]) -> str:
 def _gain(rows: dict[str, Rowwise], name: str, area: str) -> str:
     ours, other = (getattr(rows[method][name], area).values for method in ("NS", "NS_hom"))
     gain = spread([one - two for one, two in zip(ours, other, strict=True)])
-    return f"{gain.mean:+.3f} ± {gain.standard_error:.3f}"
+    return difference(gain)
 
 
 def _best(rows: dict[str, Rowwise], name: str, area: str) -> bool:

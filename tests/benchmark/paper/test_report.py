@@ -1,4 +1,5 @@
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 
 from app.benchmark.paper import measured, report
 from app.benchmark.paper.choice import Judged
-from app.benchmark.paper.markdown import FALSE_MARKS, mark, reaches, smaller_mark
+from app.benchmark.paper.markdown import FALSE_MARKS, difference, mark, reaches, smaller_mark
 from app.benchmark.paper.measured import Measured
 from app.benchmark.paper.published import ABSTENTION, KENDALL, TABLE2
 from app.benchmark.paper.study import Spread
@@ -106,3 +107,16 @@ def test_the_published_tables_are_whole() -> None:
     assert TABLE2["HBOS"]["Yacht"] == ((0.76, 0.05), (0.34, 0.08))
     assert TABLE2["Altman"]["SynMachine"] == ((0.99, 0.01), (0.96, 0.03))
     assert set(ABSTENTION) == set(KENDALL) == set(TABLE2["NS"])
+
+
+def test_a_difference_of_nothing_has_no_sign() -> None:
+    assert difference(Spread((0.02, 0.04))) == "+0.030 ± 0.010"
+    assert difference(Spread((0.02, 0.04)), of_mean=False) == "+0.030 ± 0.014"
+    assert difference(Spread((-0.0001, -0.0003))) == "0.000 ± 0.000"
+
+
+def test_no_cell_of_a_table_breaks_its_row(tmp_path: Path) -> None:
+    lines = rendered(tmp_path).splitlines()
+    for above, below in pairwise(lines):
+        if above.startswith("|") and below.startswith("|"):
+            assert above.count("|") == below.count("|"), below
