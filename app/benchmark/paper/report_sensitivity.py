@@ -58,9 +58,10 @@ def shares(found: Mapping[float, Mapping[str, Change]]) -> list[str]:
 def _how(what: str) -> str:
     return (
         f"The same folds with {what}, everything else as chosen; injection {SENSITIVITY_SEED}, all five folds, on "
-        "Abalone the first fold alone (its fits take longest). The paper gives one change of the average E[NS] for all "
-        "sets; here Δ mean is the absolute difference of the means over rows of abs E[NS] = |E[NS]| and of i(x, y), and the median "
-        "by row is how far a typical row moves. Less is better: the method then depends less on the choice."
+        "Abalone the first fold alone (its fits take longest). The paper gives one change of the average E[NS] for "
+        "all sets; here Δ mean is the absolute difference of the means over rows of abs E[NS] = |E[NS]| and of i(x, "
+        "y), and the median by row is how far a typical row moves. Less is better: the method then depends less on "
+        "the choice."
     )
 
 
