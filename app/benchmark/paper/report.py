@@ -63,6 +63,8 @@ def _in_short(found: Measured, scope: Scope) -> list[str]:
         lines.append(f"- {report_sparsity.in_short(found.kendall)}")
     if found.kernels:
         lines.append(f"- {report_sensitivity.kernels_in_short(found.kernels)}")
+    if found.shares:
+        lines.append(f"- {report_sensitivity.shares_in_short(found.shares)}")
     if found.cost:
         lines.append(f"- {_cost_line(found.cost)}")
     return lines

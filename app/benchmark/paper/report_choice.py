@@ -25,7 +25,8 @@ def choice(judged: Judged) -> list[str]:
         "random. Together the outer folds have every row of a set in training, so rows that are test rows elsewhere "
         "are used here; where anomalies were injected is not. The unlabelled anomalies count as normal rows, for "
         "every candidate alike, so these areas are lower than those of Table 2. Cells: mean ROC AUC / PR AUC over the "
-        "inner folds. Candidates are ranked in each column; the lowest mean rank wins.",
+        "inner folds. Candidates are ranked in each column; the lowest mean rank wins, of equal ones the simpler, "
+        "which stands first.",
         "",
         *table(head, _rows(judged)),
         f"Chosen for all sets: **{winner.name}**. {judged.fits} fits, {judged.cpu_seconds / 60.0:.0f} CPU minutes.",

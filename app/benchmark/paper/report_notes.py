@@ -36,8 +36,8 @@ def _training(recipe: Recipe) -> list[str]:
         "trials on these five sets, with other seeds, in which areas were looked at. The inner folds choose among "
         "what was left of that, and the fresh seeds give fresh anomalies and folds, not fresh rows.",
         "- **Tuning is not equal.** NS has a recipe chosen on these sets; the other methods keep their defaults or the "
-        "settings of their descriptions. NS_hom takes the recipe chosen for NS, logarithms and Student-t stage "
-        "included, with one spread for all contexts; the paper's is a single GP.",
+        "settings of their descriptions. NS_hom takes the recipe chosen for NS with one spread for all contexts; "
+        "the paper's is a single GP.",
         "- **Standard deviations** here are over injections with n - 1 in the denominator; the paper does not say.",
     ]
 

@@ -46,13 +46,32 @@ def shares(found: Mapping[float, Mapping[str, Change]]) -> list[str]:
     head = [*HEAD, "CPU s a fit"]
     how = _how("another number of inducing points") + " 20 % were not tried on Abalone, for the time of a fit."
     lines = ["## Inducing points", "", how, ""]
+    usual = min(found)
     for share, changes in found.items():
-        body = [[*_row(name, one), f"{one.cpu_seconds:.1f}"] for name, one in changes.items()]
-        lines += [f"### {share:.0%} of the training rows", "", *table(head, body)]
         expected, minutes = SHARES[share]
-        if expected is not None:
-            lines += [*against_paper(changes, expected, None), _time(found, share, minutes), ""]
+        if expected is None:
+            continue
+        body = [[*_row(name, one), f"{one.cpu_seconds:.1f}"] for name, one in changes.items()]
+        lines += [f"### {share:.0%} of the training rows in the place of {usual:.0%}", "", *table(head, body)]
+        lines += [*against_paper(changes, expected, None), _time(found, share, minutes), ""]
+    known = ", ".join(
+        f"{name} {one.roc:.3f} / {one.pr:.3f}, {one.cpu_seconds:.1f}" for name, one in found[usual].items()
+    )
+    lines += [f"ROC / PR AUC with {usual:.0%} on the same rows, and CPU seconds a fit: {known}.", ""]
     return lines
+
+
+def shares_in_short(found: Mapping[float, Mapping[str, Change]]) -> str:
+    """The typical row, and where more points did most harm to the ranking."""
+    usual = found[min(found)]
+    parts = []
+    for share, changes in found.items():
+        if share != min(found):
+            moved = np.median([one.expected_by_row for one in changes.values()])
+            worst = min(changes, key=lambda name: changes[name].pr - usual[name].pr)
+            fall = f"{worst} {usual[worst].pr:.3f} to {changes[worst].pr:.3f}"
+            parts.append(f"with {share:.0%} by {moved:.3f} (largest change of the PR AUC: {fall})")
+    return f"More inducing points move E[NS] of a typical row: {', '.join(parts)}."
 
 
 def _how(what: str) -> str:
