@@ -45,6 +45,8 @@ def render(
 
 def _in_short(found: Measured, scope: Scope) -> list[str]:
     lines = ["## In short", "", f"- Recipe for all sets, chosen by inner folds: `{found.judged.winner.name}`."]
+    if found.noise:
+        lines.append(f"- {report_choice.noise_in_short(found.noise)}")
     if found.table2:
         lines.append(f"- NS, seeds {scope.seeds[0]}–{scope.seeds[-1]}: {_reached(found.table2['NS'])}.")
     if found.fresh:

@@ -76,6 +76,14 @@ def noise(found: dict[str, Noise]) -> list[str]:
     ]
 
 
+def noise_in_short(found: dict[str, Noise]) -> str:
+    near = [name for name, one in found.items() if one.close[0]]
+    return (
+        f"Linear Z-score, the check of the protocol, seeds 42–46: within {CLOSE} of the paper's row on {len(near)} of "
+        f"{len(found)} sets ({', '.join(near) or 'none'}); the chapter says what the others are worth."
+    )
+
+
 def _within(name: str, one: Noise) -> bool:
     (roc, _), (pr, _) = TABLE2["Z-score"][name]
     return abs(one.roc_mean - roc) <= CLOSE and abs(one.pr_mean - pr) <= CLOSE

@@ -70,7 +70,7 @@ def shares_in_short(found: Mapping[float, Mapping[str, Change]]) -> str:
             moved = np.median([one.expected_by_row for one in changes.values()])
             worst = min(changes, key=lambda name: changes[name].pr - usual[name].pr)
             fall = f"{worst} {usual[worst].pr:.3f} to {changes[worst].pr:.3f}"
-            parts.append(f"with {share:.0%} by {moved:.3f} (largest change of the PR AUC: {fall})")
+            parts.append(f"with {share:.0%} by {moved:.3f} (largest fall of a PR AUC: {fall})")
     return f"More inducing points move E[NS] of a typical row: {', '.join(parts)}."
 
 
