@@ -14,7 +14,7 @@ from app.benchmark.paper.markdown import (
 )
 from app.benchmark.paper.plan import Scope
 from app.benchmark.paper.published import TABLE2
-from app.benchmark.paper.study import Spread, spread
+from app.benchmark.paper.study import Spread, paired
 
 NAMES = ("ROC AUC", "PR AUC")
 OTHER_PROGRAMS = ("QCAD", "ROCOD")
@@ -117,9 +117,8 @@ def _published_gain(name: str, area: int) -> float:
 
 
 def _gain(rows: dict[str, Rowwise], name: str, area: int) -> str:
-    ns, linear = (_part(rows[method][name], area).values for method in ("NS", "Z-score"))
-    gain = spread([one - other for one, other in zip(ns, linear, strict=True)])
-    return difference(gain, of_mean=False)
+    ns, linear = (_part(rows[method][name], area) for method in ("NS", "Z-score"))
+    return difference(paired(ns, linear), of_mean=False)
 
 
 def reached(row: Rowwise) -> list[tuple[str, str, bool]]:

@@ -18,11 +18,11 @@ def kendall(found: dict[str, dict[str, dict[str, Spread]]]) -> list[str]:
     return [
         "## Does i(x, y) find sparse contexts? Weighted Kendall tau",
         "",
-        "i(x, y) of the test rows against three detectors (PyOD, default settings) that see the contexts alone, all of "
-        "them, in the units of the file (the GP sees them standardised, and LOF depends on units). Ours ± "
-        "standard deviation over injections · the paper's · the mark · [W2 in the place of i(x, y)]. Weights are "
-        "hyperbolic and additive, largest for the top ranks (`scipy.stats.weightedtau`); the paper does not say which "
-        "weights it took.",
+        "i(x, y) of the test rows against three detectors (PyOD, default settings) that see the contexts alone, all "
+        "of them, in the units of the file (the GP sees them standardised, and LOF depends on units). Ours ± standard "
+        "deviation over injections · the paper's · the mark (as in the chapter before) · [W2 in the place of i(x, "
+        "y)]. Weights are hyperbolic and additive, largest for the top ranks (`scipy.stats.weightedtau`); the paper "
+        "does not say which weights it took.",
         "",
         *table(["set", *detectors], body),
         f"i(x, y): {counted(marks)}. i(x, y) follows |y - m1| besides the context; W2, which knows the context alone, "

@@ -50,5 +50,10 @@ class Study:
         return self._pooled[key]
 
 
+def paired(one: Spread, other: Spread) -> Spread:
+    """Differences by injection."""
+    return spread([mine - theirs for mine, theirs in zip(one.values, other.values, strict=True)])
+
+
 def spread(values: Sequence[float] | Array) -> Spread:
     return Spread(tuple(float(value) for value in values))

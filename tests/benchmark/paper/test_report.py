@@ -7,7 +7,7 @@ import pytest
 
 from app.benchmark.paper import measured, report
 from app.benchmark.paper.choice import Judged
-from app.benchmark.paper.markdown import FALSE_MARKS, difference, mark, reaches, smaller_mark
+from app.benchmark.paper.markdown import FALSE_MARKS, FALSE_MARKS_ALONE, difference, mark, reaches, smaller_mark
 from app.benchmark.paper.measured import Measured
 from app.benchmark.paper.published import ABSTENTION, KENDALL, TABLE2
 from app.benchmark.paper.study import Spread
@@ -88,6 +88,8 @@ def test_how_often_equal_methods_are_marked_apart() -> None:
     draws = np.random.default_rng(3).normal(size=(2, 20_000, 5))
     apart = np.abs(np.diff(draws.mean(axis=2), axis=0)[0]) > draws.std(axis=2, ddof=1).max(axis=0)
     assert apart.mean() == pytest.approx(FALSE_MARKS, abs=0.01)
+    alone = np.abs(np.diff(draws.mean(axis=2), axis=0)[0]) > draws[0].std(axis=1, ddof=1)
+    assert alone.mean() == pytest.approx(FALSE_MARKS_ALONE, abs=0.01)
 
 
 def test_a_number_reaches_another_at_two_decimals() -> None:
