@@ -18,7 +18,7 @@ from app.web.protocol import GuardedProtocol
 
 KEEP_ALIVE_SECONDS = 75  # longer than the idle time of common balancers (60 s), or they send into a closing connection
 DRAIN_SECONDS = 2.0  # a balancer that asks every second has seen two refusals before the port closes
-LAST_LOOK_SECONDS = 0.1  # for the requests of those who connected last to arrive
+LAST_LOOK_SECONDS = 0.1  # for the requests of those who connected last to arrive, whether taken in already or not
 GRACE_SECONDS = 20  # for answers under way; each has a budget of 2 s
 BACKLOG = 2048
 
@@ -53,7 +53,7 @@ class Server(uvicorn.Server):
             server.close()
         for connection in waiting:
             await asyncio.get_running_loop().connect_accepted_socket(self._protocol, connection)
-        await asyncio.sleep(LAST_LOOK_SECONDS if waiting else 0.0)
+        await asyncio.sleep(LAST_LOOK_SECONDS)
         await super().shutdown(sockets)
 
     def _protocol(self) -> asyncio.Protocol:

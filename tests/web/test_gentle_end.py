@@ -1,0 +1,46 @@
+"""Told to stop, the service answers those who have connected, also if their request arrives last of all."""
+
+import json
+import socket
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from app.settings import Settings
+from app.web import server
+from tests.web.serving import READING, SCORE, serving
+
+PATIENCE_SECONDS = 20.0
+
+
+def is_closed(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address, timeout=1.0).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def request(host: str) -> bytes:
+    body = json.dumps(READING).encode()
+    head = f"POST {SCORE} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    return head.encode() + b"\r\n\r\n" + body
+
+
+def test_a_request_after_the_port_has_closed_is_answered_if_its_connection_was_there(
+    settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "LAST_LOOK_SECONDS", 5.0)  # so long that a slow machine is no reason to fail
+    with serving(settings, models_dir) as running:
+        place = urlsplit(running.url)
+        address = (str(place.hostname), int(place.port or 0))
+        with socket.create_connection(address, timeout=PATIENCE_SECONDS) as connection:
+            assert running.score().status_code == 200  # by then the connection above was taken in
+            running.server.should_exit = True
+            until = time.monotonic() + PATIENCE_SECONDS
+            while not is_closed(address) and time.monotonic() < until:
+                time.sleep(0.01)
+            connection.sendall(request(place.netloc))
+            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
