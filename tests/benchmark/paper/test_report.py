@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -6,10 +7,12 @@ import numpy as np
 import pytest
 
 from app.benchmark.paper import measured, report
+from app.benchmark.paper.abstention import BY_WIDTH
 from app.benchmark.paper.choice import Judged
 from app.benchmark.paper.markdown import FALSE_MARKS, FALSE_MARKS_ALONE, difference, mark, reaches, smaller_mark
 from app.benchmark.paper.measured import Measured
 from app.benchmark.paper.published import ABSTENTION, KENDALL, TABLE2
+from app.benchmark.paper.report_in_short import in_short
 from app.benchmark.paper.study import Spread
 from tests.benchmark.paper.hand_made import CHOICE, EVERYTHING, SCOPE, study
 
@@ -122,3 +125,14 @@ def test_no_cell_of_a_table_breaks_its_row(tmp_path: Path) -> None:
     for above, below in pairwise(lines):
         if above.startswith("|") and below.startswith("|"):
             assert above.count("|") == below.count("|"), below
+
+
+def test_the_short_results_say_what_did_not_hold() -> None:
+    whole = found()
+    assert whole.abstention
+    ways = whole.abstention["Yacht"]
+    worse = ways | {BY_WIDTH: replace(ways[BY_WIDTH], pr=Spread((0.1, 0.1)))}
+    for measured_ways, held in ((ways, 1), (worse, 0)):
+        short = "\n".join(in_short(replace(whole, abstention={"Yacht": measured_ways}), SCOPE))
+        assert f"at least as good as by an isolation forest on {held} of 1 sets" in short
+    assert "has a larger ROC AUC than NS on 0 (none)" in short
