@@ -19,6 +19,7 @@
     ├── NumbersNotTrusted       the solver could not verify its own answer
     ├── SettingRefused          the configuration cannot be used (every problem, by the setting's name)
     ├── DatabaseUnavailable     the database did not answer, or not in time
+    │   └── NotDurable          it answers, and could lose what it acknowledges (says which setting is wrong)
     ├── DatabaseNotReady        the database answers and must not be used as it stands
     │   └── PendingMigrations   its tables are older than this program: `normalcy db upgrade`
     ├── SecondServe             another process serves from the same embedded database
@@ -139,6 +140,12 @@ class SettingRefused(NormalcyError):
 class DatabaseUnavailable(NormalcyError):
     def __init__(self) -> None:
         super().__init__("The database cannot be reached, or did not answer in time.")
+
+
+class NotDurable(DatabaseUnavailable):
+    def __init__(self, reason: str) -> None:
+        NormalcyError.__init__(self, reason)
+        self.reason = reason
 
 
 class DatabaseNotReady(NormalcyError):

@@ -46,6 +46,7 @@ class Metrics:
     audit_commit_seconds: Histogram
     audit_queue_depth: Gauge
     audit_head_age_seconds: Gauge
+    audit_durable: Gauge
     audit_failures: Counter
     audit_dropped: Counter
 
@@ -71,6 +72,9 @@ def make_metrics() -> Metrics:
         audit_queue_depth=Gauge("normalcy_audit_queue_depth", "Records that wait for a commit.", registry=r),
         audit_head_age_seconds=Gauge(
             "normalcy_audit_head_age_seconds", "Since this process last committed a record.", registry=r
+        ),
+        audit_durable=Gauge(
+            "normalcy_audit_durable", "1: what is acknowledged survives a crash. 0: scores are refused.", registry=r
         ),
         audit_failures=Counter("normalcy_audit_failures", "Commits that failed.", registry=r),
         audit_dropped=Counter("normalcy_audit_dropped", "Best-effort records that were dropped.", registry=r),

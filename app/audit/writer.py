@@ -3,6 +3,9 @@
 There is no timer: while one commit runs, the next group gathers. Nothing is acknowledged before its commit returned.
 After any fault the connection is dropped and the head of the chain is read again from the database, because the
 statement in doubt may have been committed, or may yet be: the primary key stops it if another came first.
+
+Every new connection, and once a minute the one in use, is asked whether its commits are durable. While they are not,
+nothing is acknowledged; each attempt asks again, so the writer comes back by itself.
 """
 
 import asyncio
@@ -20,12 +23,13 @@ from app.audit.queue import BATCH, CAPACITY, Group, WaitingRecords
 from app.audit.records import Draft, Record, encode
 from app.database.appender import Appender, AuditRow, Head
 from app.database.times import month_of, utc_now
-from app.errors import AuditUnavailable, DatabaseUnavailable
+from app.errors import AuditUnavailable, DatabaseUnavailable, NotDurable
 from app.observability import Metrics, describe_failure
 
 BUDGET_SECONDS = 2.0  # from the arrival of a request to its durable record
 # Several tries of an idle connection must fail, so that one slow answer does not take every replica out at once.
 SILENCE_SECONDS = 5.0
+DURABILITY_SECONDS = 60.0  # at most so long a setting that loses records goes unnoticed
 IDLE_SECONDS = 1.0  # without work the connection is tried so often: a dead one is replaced before it is needed
 
 
@@ -46,24 +50,27 @@ class AuditWriter:
         metrics: Metrics,
         clock: Callable[[], datetime] = utc_now,
         budget_seconds: float = BUDGET_SECONDS,
+        durability_seconds: float = DURABILITY_SECONDS,
     ) -> None:
         """`facts` go into the genesis of every chain: host, process, version, models with digests, settings."""
         self._appender, self._facts, self._metrics, self._clock = appender, facts, metrics, clock
-        self.budget_seconds = budget_seconds
+        self.budget_seconds, self.durability_seconds = budget_seconds, durability_seconds
+        self.not_durable: str | None = None  # why nothing is acknowledged although the database answers
         self._waiting = WaitingRecords()
         self._head: Head | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
-        self._last_answer = self._last_commit = time.monotonic()
+        self._last_answer = self._last_commit = self._last_look = time.monotonic()
         self._refused = False  # the last commit failed: an answer of the database alone proves nothing any more
         self._log = structlog.get_logger("audit")
+        metrics.audit_durable.set_function(lambda: self.not_durable is None)
         metrics.audit_queue_depth.set_function(lambda: self._waiting.depth)
         metrics.audit_head_age_seconds.set_function(lambda: time.monotonic() - self._last_commit)
 
     async def start(self) -> None:
         """Opens a chain. Raises AuditUnavailable if the genesis cannot be committed; `stop` closes then too."""
         if not await self._commit([]):
-            raise AuditUnavailable("The audit could not be opened.")
+            raise AuditUnavailable(" ".join(filter(None, ["The audit could not be opened.", self.not_durable])))
         self._task = asyncio.create_task(self._run(), name="audit-writer")
 
     async def write(self, drafts: Sequence[Draft], deadline: float | None = None) -> tuple[UUID, ...]:
@@ -111,8 +118,8 @@ class AuditWriter:
 
     @property
     def is_writable(self) -> bool:
-        """It wrote, or after a good write found the database there, a few seconds ago at most."""
-        return time.monotonic() - self._last_answer < SILENCE_SECONDS
+        """It wrote, or after a good write found the database there, a few seconds ago at most; and durably."""
+        return self.not_durable is None and time.monotonic() - self._last_answer < SILENCE_SECONDS
 
     def _admit(self, group: Group, capacity: int = CAPACITY) -> None:
         if self._stopping or self._task is None or self._task.done():
@@ -163,10 +170,25 @@ class AuditWriter:
     async def _reconnect(self) -> None:
         """A connection, and the chain's head as the database knows it. None: a new chain is needed."""
         if self._appender.connected:
+            if time.monotonic() - self._last_look >= self.durability_seconds:
+                await self._check_durability()
             return
         await self._appender.connect()
+        await self._check_durability()
         if self._head is not None:
             self._head = await self._appender.head(self._head.month, self._head.chain_id)
+
+    async def _check_durability(self) -> None:
+        """Raises NotDurable: the connection is dropped, and the next one is asked before anything is written."""
+        weakness = await self._appender.weakness()
+        self._last_look = time.monotonic()
+        if weakness and self.not_durable is None:
+            self._log.error("audit not durable", reason=weakness)
+        elif self.not_durable and not weakness:
+            self._log.info("audit durable again")
+        self.not_durable = weakness
+        if weakness:
+            raise NotDurable(weakness)
 
     async def _keep_alive(self) -> None:
         """Reads the head; after a refused commit it must write, and a new chain is something worth writing."""

@@ -4,6 +4,7 @@
     appender.py      what the audit writer needs of a database   postgres.py, sqlite.py   the two that give it
     migrate.py       Alembic without a file of its own           partitions.py, roles.py  what only PostgreSQL has
     readiness.py, filesystem.py   what refuses a start           lock.py      one serving process per SQLite file
+    durability.py    whether an acknowledged commit survives a crash
     records.py, keys.py, activations.py                          the queries
 
 Nothing here knows what a record means or how records are chained; that is the room `audit`. To add a table, add it to

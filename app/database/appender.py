@@ -45,6 +45,10 @@ class Appender(Protocol):
 
     async def connect(self) -> None: ...
 
+    async def weakness(self) -> str | None:
+        """Why a commit on this connection could be lost after it was acknowledged. None: it is durable."""
+        ...
+
     async def append(self, rows: list[AuditRow]) -> None:
         """All rows or none, durable when this returns."""
         ...

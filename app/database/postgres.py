@@ -5,6 +5,7 @@ from uuid import UUID
 import asyncpg  # type: ignore[import-untyped]
 
 from app.database.appender import CONNECT_SECONDS, STATEMENT_SECONDS, AuditRow, Head
+from app.database.durability import POSTGRES, PostgresDurability, postgres_weakness
 from app.errors import DatabaseUnavailable
 
 FAULTS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)  # TimeoutError is an OSError
@@ -19,13 +20,20 @@ HEAD = "SELECT seq, row_hash FROM audit_head($1, $2)"
 
 
 async def connect(dsn: str, statement_seconds: float | None) -> asyncpg.Connection:
-    """A connection whose statements are bounded twice: by the server, and by us if the server is frozen."""
+    """A connection whose statements are bounded twice: by the server, and by us if the server is frozen.
+
+    It asks for durable commits itself: what is set here stands above ALTER DATABASE and ALTER ROLE.
+    """
     limit = "0" if statement_seconds is None else str(int(statement_seconds * 1000))
     return await asyncpg.connect(
         dsn,
         timeout=CONNECT_SECONDS,
         command_timeout=statement_seconds,
-        server_settings={"statement_timeout": limit, "application_name": "normalcy"},
+        server_settings={
+            "statement_timeout": limit,
+            "application_name": "normalcy",
+            "synchronous_commit": "on",
+        },
     )
 
 
@@ -44,6 +52,13 @@ class PostgresAppender:
             self._connection = await connect(self._dsn, STATEMENT_SECONDS)
         except FAULTS as error:
             raise DatabaseUnavailable from error
+
+    async def weakness(self) -> str | None:
+        try:
+            found = await self._open().fetchrow(POSTGRES)
+        except FAULTS as error:
+            raise DatabaseUnavailable from error
+        return postgres_weakness(PostgresDurability(*found))
 
     async def append(self, rows: list[AuditRow]) -> None:
         try:

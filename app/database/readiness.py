@@ -5,6 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, inspect, text
 
+from app.database.durability import POSTGRES, PostgresDurability, postgres_weakness
 from app.database.engine import Database
 from app.database.filesystem import refuse_network_folder
 from app.database.migrate import pending_migrations
@@ -44,10 +45,10 @@ def check_guards(connection: Connection) -> None:
 
 
 def _check_durability(connection: Connection) -> None:
-    """SQLite needs no such check: every connection of ours sets it."""
-    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-        if connection.scalar(text(f"SHOW {setting}")) == "off":
-            raise DatabaseNotReady(f"PostgreSQL runs with {setting}=off and may lose records: set it to on.")
+    """The audit writer asks again while it runs. On SQLite it is the writer's own connection that counts."""
+    weakness = postgres_weakness(PostgresDurability(*connection.execute(text(POSTGRES)).one()))
+    if weakness:
+        raise DatabaseNotReady(weakness)
 
 
 def _check_postgres(connection: Connection) -> None:

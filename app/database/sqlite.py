@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from app.database.appender import STATEMENT_SECONDS, AuditRow, Head
+from app.database.durability import sqlite_weakness
 from app.errors import DatabaseUnavailable
 
 FILE_NAME = "normalcy.sqlite3"
@@ -62,6 +63,9 @@ class SqliteAppender:
         await self._in_thread(self._reopen)
         self._connected = True
 
+    async def weakness(self) -> str | None:
+        return await self._in_thread(self._weakness)
+
     async def append(self, rows: list[AuditRow]) -> None:
         await self._in_thread(lambda: self._insert(rows))
 
@@ -95,6 +99,12 @@ class SqliteAppender:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         self._connection = connection
         prepare(connection)
+
+    def _weakness(self) -> str | None:
+        [synchronous], [journal_mode] = (
+            self._open().execute(pragma).fetchone() for pragma in ("PRAGMA synchronous", "PRAGMA journal_mode")
+        )
+        return sqlite_weakness(synchronous, journal_mode)
 
     def _forget(self) -> None:
         connection, self._connection = self._connection, None

@@ -41,6 +41,8 @@ def _warnings(service: RunningService) -> list[dict[str, str]]:
         }
         for missed in service.watcher.not_followed.values()
     ]
+    if service.writer.not_durable:
+        told.append({"code": "audit_not_durable", "message": service.writer.not_durable})
     if service.watcher.months_ahead < FEWEST_AHEAD:
         message = (
             f"The audit has room for {service.watcher.months_ahead} months, this one included: normalcy db upgrade."

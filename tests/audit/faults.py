@@ -21,6 +21,9 @@ class FaultyAppender:
     async def connect(self) -> None:
         await self.real.connect()
 
+    async def weakness(self) -> str | None:
+        return await self.real.weakness()
+
     async def append(self, rows: list[AuditRow]) -> None:
         fault, self.fault = self.fault, ""
         if fault == "in doubt":

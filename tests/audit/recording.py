@@ -1,8 +1,10 @@
 """Records to write, and what the tests do to a database that holds them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import Executable, insert, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -10,15 +12,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.audit.checkpoint import Checkpoint
 from app.audit.records import Draft
 from app.audit.verify import Verification, verify
+from app.audit.writer import AuditWriter
 from app.database.appender import AuditRow
 from app.database.engine import Database
 from app.database.records import stream_chains
 from app.database.tables import audit_records
 from app.database.times import utc_now
 from app.domain.card import ModelRef
+from app.errors import AuditUnavailable
 
 MODEL = ModelRef("SoV", "1.0.0", "ab" * 32)
 ROUTE = "/v1/sites/{site}/score"
+NOT_HUNG = 30  # seconds; far above every bound of the writer
 FACTS = {"host": "ward-7", "pid": 4711}
 GUARDS = {
     "postgresql": ["audit_records_no_change ON audit_records"],  # on every partition too
@@ -44,6 +49,15 @@ def score(request_id: str = "request-1", **changes: Any) -> Draft:
 
 def refusal() -> Draft:
     return Draft("refusal", utc_now(), "key:abcdefgh", ROUTE, 422, "request-2", output={"codes": ["out_of_range"]})
+
+
+async def write_until_served(writer: AuditWriter) -> UUID:
+    async with asyncio.timeout(NOT_HUNG):
+        while True:
+            try:
+                return (await writer.write([score("after")]))[0]
+            except AuditUnavailable:
+                await asyncio.sleep(0.05)
 
 
 async def all_rows(database: Database) -> list[AuditRow]:

@@ -21,27 +21,17 @@ from app.errors import AuditUnavailable, DatabaseUnavailable
 from app.observability import make_metrics
 from app.settings import Settings
 from tests.audit.faults import FaultyAppender
-from tests.audit.recording import FACTS, all_rows, score, verified, writes_blocked
+from tests.audit.recording import FACTS, NOT_HUNG, all_rows, score, verified, write_until_served, writes_blocked
 from tests.postgres import PostgresServer, PrivateServer
 
 pytestmark = pytest.mark.anyio
 OpenWriter = Callable[..., Awaitable[AuditWriter]]
 ON_POSTGRES = pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 ON_SQLITE = pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
-NOT_HUNG = 30  # seconds; far above every bound of the writer
 
 WRITERS_BACKENDS = (
     "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ~ '^INSERT INTO audit_records'"
 )
-
-
-async def write_until_served(writer: AuditWriter) -> UUID:
-    async with asyncio.timeout(NOT_HUNG):
-        while True:
-            try:
-                return (await writer.write([score("after")]))[0]
-            except AuditUnavailable:
-                await asyncio.sleep(0.05)
 
 
 async def acknowledged_until(stopped: asyncio.Event, writer: AuditWriter) -> list[UUID]:

@@ -39,16 +39,26 @@ async def test_each_missing_guard_refuses_the_start(own: Database) -> None:
 
 
 @pytest.mark.parametrize("empty_settings", ["postgresql"], indirect=True)
-async def test_a_postgres_that_does_not_wait_for_its_disk_refuses_the_start(
+async def test_a_postgres_that_does_not_wait_for_its_disk_refuses_the_start(own: Database) -> None:
+    async with own.engine.connect() as connection:
+        await connection.run_sync(check_guards)
+        await connection.execute(text("SET LOCAL synchronous_commit = off"))
+        with pytest.raises(DatabaseNotReady, match="synchronous_commit=off"):
+            await connection.run_sync(check_guards)
+
+
+@pytest.mark.parametrize("empty_settings", ["postgresql"], indirect=True)
+async def test_every_connection_waits_for_the_disk_whatever_the_database_says(
     own: Database, empty_settings: Settings
 ) -> None:
     async with own.writing() as connection:
         name = await connection.scalar(text("SELECT current_database()"))
         await connection.execute(text(f"ALTER DATABASE {name} SET synchronous_commit = off"))
-    careless = open_database(empty_settings)
-    with pytest.raises(DatabaseNotReady, match="synchronous_commit"):
-        await check_database(careless)
-    await careless.close()
+    later = open_database(empty_settings)
+    await check_database(later)
+    async with later.reading() as connection:
+        assert await connection.scalar(text("SHOW synchronous_commit")) == "on"
+    await later.close()
 
 
 @pytest.mark.parametrize("empty_settings", ["postgresql"], indirect=True)

@@ -1,17 +1,21 @@
 """No record, no answer: and when the database is back, so is the service."""
 
 import asyncio
+import io
+import json
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import asyncpg  # type: ignore[import-untyped]
+import httpx
 import pytest
 
 from app.audit import writer
 from app.database.sqlite import FILE_NAME
 from app.settings import Settings
+from tests.postgres import PostgresServer
 from tests.web.serving import Running
 
 
@@ -56,6 +60,47 @@ def test_readiness_follows_the_audit_and_liveness_does_not(running: Running, mon
     assert silent.status_code == 503
     assert silent.json()["checks"] == {"accepting": True, "models_loaded": True, "audit_writable": False}
     assert running.client.get("/health/live").status_code == 200
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_a_database_that_could_lose_records_gets_no_score_out(
+    running: Running, server: PostgresServer, log: io.StringIO
+) -> None:
+    running.service.writer.durability_seconds = 0.0
+    with careless(server):
+        refused = eventually(running, 503)
+        assert refused.headers["Content-Type"] == "application/problem+json"
+        not_ready = running.client.get("/health/ready")
+        assert not_ready.status_code == 503
+        assert not_ready.json()["checks"]["audit_writable"] is False
+        [warning] = not_ready.json()["warnings"]
+        assert warning["code"] == "audit_not_durable"
+        assert "fsync=off" in warning["message"]
+    eventually(running, 200)
+    assert running.client.get("/health/ready").json()["warnings"] == []
+    events = [json.loads(line)["event"] for line in log.getvalue().splitlines()]
+    assert [event for event in events if "durable" in event] == ["audit not durable", "audit durable again"]
+
+
+@contextmanager
+def careless(server: PostgresServer) -> Iterator[None]:
+    server.run("ALTER SYSTEM SET fsync = off")
+    server.run("SELECT pg_reload_conf()")
+    try:
+        yield
+    finally:
+        server.run("ALTER SYSTEM RESET fsync")
+        server.run("SELECT pg_reload_conf()")
+
+
+def eventually(running: Running, status: int) -> httpx.Response:
+    """A reload reaches the connections of a server within moments, not at once."""
+    for _ in range(600):
+        answer = running.score()
+        if answer.status_code == status:
+            return answer
+        time.sleep(0.05)
+    raise AssertionError(f"never answered {status}")
 
 
 def test_told_to_stop_it_is_not_ready_and_still_answers(running: Running) -> None:
