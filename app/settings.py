@@ -35,6 +35,7 @@ class Settings:
     metrics: Literal["open", "closed"]
     subject_key: str = field(repr=False)  # empty: one is made in the data folder
     audit_budget_seconds: float
+    allow_owner_login: bool
 
     def fingerprint(self) -> str:
         """SHA-256 of everything that is no secret, so that a record can say under which settings it was made."""
@@ -73,6 +74,10 @@ def _number(kind: Callable[[str], float], low: float, high: float) -> Callable[[
         return value
 
     return parse
+
+
+def _true_or_false(text: str) -> bool:
+    return _one_of("true", "false")(text) == "true"
 
 
 def _postgres_url(text: str) -> str:
@@ -141,6 +146,14 @@ TABLE: tuple[Setting, ...] = (
         "longest time from arrival to a durable record; after it the answer is refused",
         "a number of seconds from 0.1 to 2",
         _number(float, 0.1, 2.0),
+    ),
+    Setting(
+        "allow_owner_login",
+        "false",
+        "true: serve although the login of the database URL could change or remove records (one login for everything, "
+        "as on a developer's machine). What is given up: a service that was taken over could rewrite its own audit",
+        "true or false",
+        _true_or_false,
     ),
 )
 

@@ -2,6 +2,8 @@
 
 Tests only ever touch databases that they created themselves, with names of their own. A private server listens on a
 socket in a folder that only its user can enter; it does not run as root, so root lends it to an unprivileged user.
+
+Services under test log in as `service_login` does: with the rights that deploy/create-service-login.sh leaves them.
 """
 
 import asyncio
@@ -26,6 +28,9 @@ URL_VARIABLE = "NORMALCY_TEST_DATABASE_URL"
 UNPRIVILEGED = "nobody"
 PROGRAMS = ("initdb", "pg_ctl", "postgres")
 START_SECONDS = 60
+SCRIPT = Path(__file__).parents[1] / "deploy" / "create-service-login.sh"
+SERVICE_LOGIN, SERVICE_PASSWORD = f"normalcy_test_{secrets.token_hex(4)}", secrets.token_hex(16)
+ROLES = "DO $$ BEGIN CREATE ROLE {role} NOLOGIN; EXCEPTION WHEN duplicate_object THEN END $$"
 CLEAR = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid();
@@ -46,6 +51,9 @@ class PostgresServer:
     def url(self, name: str) -> str:
         return urlsplit(self.admin_url)._replace(path=f"/{name}").geturl()
 
+    def service_url(self, name: str) -> str:
+        return as_service(self.url(name))
+
     def run(self, statement: str, name: str | None = None) -> None:
         work = _execute(self.url(name) if name else self.admin_url, statement)
         with ThreadPoolExecutor(1) as thread:  # the caller's may have a running loop already
@@ -61,6 +69,7 @@ class PostgresServer:
         name = f"normalcy_test_{secrets.token_hex(6)}"
         self.run(f"CREATE DATABASE {name}")
         try:
+            self.run("".join(restrictions(name)), name)
             yield name
         finally:
             self.run(f"DROP DATABASE {name} WITH (FORCE)")
@@ -84,18 +93,48 @@ class PrivateServer(PostgresServer):
         _run_unprivileged([self.binaries / "pg_ctl", "-D", self.folder / "data", *arguments], self.folder)
 
 
+def as_login(url: str, name: str, password: str) -> str:
+    """The same database, by another login."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=f"{name}:{password}@{parts.netloc.rpartition('@')[2]}").geturl()
+
+
+def as_service(url: str) -> str:
+    return as_login(url, SERVICE_LOGIN, SERVICE_PASSWORD) if url else url
+
+
+def restrictions(database: str) -> list[str]:
+    """What the script for operators takes away from everybody in a database."""
+    statements = SCRIPT.read_text().partition("<<'SQL'\n")[2].splitlines(keepends=True)
+    return [one.replace(':"DBNAME"', database) for one in statements if one.startswith("REVOKE")]
+
+
+@contextmanager
+def service_login(server: PostgresServer) -> Iterator[None]:
+    for role in ("normalcy_writer", "normalcy_auditor"):
+        server.run(ROLES.format(role=role))
+    member = "IN ROLE normalcy_writer, normalcy_auditor"
+    server.run(f"CREATE ROLE {SERVICE_LOGIN} LOGIN PASSWORD '{SERVICE_PASSWORD}' {member}")
+    try:
+        yield
+    finally:
+        server.run(f"DROP ROLE {SERVICE_LOGIN}")
+
+
 @contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
     given = os.environ.get(URL_VARIABLE)
     if given:
-        yield PostgresServer(given)
+        server = PostgresServer(given)
+        with service_login(server):
+            yield server
         return
     folder = Path(tempfile.mkdtemp(prefix="normalcy-pg-"))
     if os.geteuid() == 0:
         os.chown(folder, *_lent_to())
     try:
-        with _private_server(folder) as server:
-            yield server
+        with _private_server(folder) as private, service_login(private):
+            yield private
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

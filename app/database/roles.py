@@ -12,13 +12,22 @@ from sqlalchemy.exc import DBAPIError
 
 OWNER, WRITER, AUDITOR = "normalcy_owner", "normalcy_writer", "normalcy_auditor"
 
-WRITER_GRANTS = (
-    "GRANT INSERT ON audit_records TO normalcy_writer",
-    "GRANT EXECUTE ON FUNCTION audit_head(text, uuid) TO normalcy_writer",
-    "GRANT SELECT, INSERT ON activations TO normalcy_writer",
-    "GRANT SELECT ON api_keys, alembic_version TO normalcy_writer",
-)
-AUDITOR_GRANTS = ("GRANT SELECT ON audit_records, activations, alembic_version TO normalcy_auditor",)
+# All that the service's login may do with our tables and functions: what it has beyond this refuses its start.
+GRANTS: dict[str, dict[str, tuple[str, ...]]] = {
+    WRITER: {
+        "audit_records": ("INSERT",),
+        "audit_head(text, uuid)": ("EXECUTE",),
+        "activations": ("SELECT", "INSERT"),
+        "api_keys": ("SELECT",),
+        "alembic_version": ("SELECT",),
+    },
+    AUDITOR: {
+        "audit_records": ("SELECT",),
+        "activations": ("SELECT",),
+        "alembic_version": ("SELECT",),
+    },
+}
+TABLE_OWNER = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_regclass('audit_records')"
 
 
 def become_owner(connection: Connection) -> tuple[str, ...]:
@@ -30,18 +39,19 @@ def become_owner(connection: Connection) -> tuple[str, ...]:
         return (
             f"This login may not create the roles {', '.join(refused)}: the tables are its own, unguarded by roles.",
         )
-    if not _owns_tables(connection):
-        return (f"The tables belong to another role than {OWNER}; they were left so.",)
-    if not _attempt(connection, *_owner_grants(connection), f"SET LOCAL ROLE {OWNER}"):
-        return (f"This login may not act as {OWNER}: the tables are its own.",)
-    return ()
+    owner = connection.scalar(text(TABLE_OWNER)) or OWNER  # they may be there, and somebody else's
+    acting = f"SET LOCAL ROLE {_quoted(connection, owner)}"
+    if not _attempt(connection, *_owner_grants(connection), acting):
+        return (f"This login may not act as {owner}: the tables are its own.",)
+    return () if owner == OWNER else (f"The tables belong to another role than {OWNER}; they were left so.",)
 
 
 def grant(connection: Connection) -> None:
-    for role, grants in ((WRITER, WRITER_GRANTS), (AUDITOR, AUDITOR_GRANTS)):
+    for role, grants in GRANTS.items():
         if _exists(connection, role):
-            for statement in grants:
-                connection.execute(text(statement))
+            for name, privileges in grants.items():
+                kind = "FUNCTION" if name.endswith(")") else "TABLE"
+                connection.execute(text(f"GRANT {', '.join(privileges)} ON {kind} {name} TO {role}"))
 
 
 def _exists(connection: Connection, role: str) -> bool:
@@ -53,12 +63,6 @@ def _create(connection: Connection, role: str) -> bool:
     return _attempt(connection, f"CREATE ROLE {role} NOLOGIN") or _exists(connection, role)
 
 
-def _owns_tables(connection: Connection) -> bool:
-    """True also while there are none."""
-    owner = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_regclass('audit_records')"
-    return connection.scalar(text(owner)) in (None, OWNER)
-
-
 def _owner_grants(connection: Connection) -> tuple[str, ...]:
     if connection.scalar(text("SELECT to_regclass('audit_records')")) is not None:
         return ()  # granted when the tables were made
@@ -67,6 +71,10 @@ def _owner_grants(connection: Connection) -> tuple[str, ...]:
     joining = () if member else (f"GRANT {OWNER} TO CURRENT_USER",)
     others = f"GRANT USAGE ON SCHEMA {schema} TO {WRITER}, {AUDITOR}"  # the owner of tables could not grant this
     return (*joining, f"GRANT USAGE, CREATE ON SCHEMA {schema} TO {OWNER}", others)
+
+
+def _quoted(connection: Connection, name: str) -> str:
+    return str(connection.scalar(text("SELECT quote_ident(:name)"), {"name": name}))
 
 
 def _attempt(connection: Connection, *statements: str) -> bool:

@@ -41,6 +41,7 @@ def _warnings(service: RunningService) -> list[dict[str, str]]:
         }
         for missed in service.watcher.not_followed.values()
     ]
+    told += service.login_warnings
     if service.writer.not_durable:
         told.append({"code": "audit_not_durable", "message": service.writer.not_durable})
     if service.watcher.months_ahead < FEWEST_AHEAD:

@@ -22,6 +22,7 @@ from app.observability import Metrics, make_metrics
 from app.services.build import service_stamp
 from app.services.checkpoints import Checkpoints
 from app.services.credentials import Keyring, refuse_exposure
+from app.services.login import check_login
 from app.services.prepare import Backend, choose_backend
 from app.services.score import Scored, score_with_tails
 from app.services.shelf import Shelf
@@ -43,6 +44,7 @@ class RunningService:
     provenance: dict[str, Any]  # the stamp, as answers tell it
     metrics: Metrics
     clock: Callable[[], datetime] = utc_now
+    login_warnings: tuple[dict[str, str], ...] = ()  # of the start
     is_draining: bool = False  # set when the process was told to stop: not ready, still answering
 
 
@@ -57,6 +59,7 @@ async def open_service(settings: Settings) -> AsyncIterator[RunningService]:
             closing.enter_context(serving_alone(database.file))
             await upgrade(database.unbounded())
         await check_database(database)
+        login_warnings = await check_login(database, settings)
         shelf, keyring = Shelf(settings.models_dir, backend), Keyring()
         watched = open_database(settings)  # a pool of its own: look-ups must not delay the news of a revoked key
         closing.push_async_callback(watched.close)
@@ -72,7 +75,7 @@ async def open_service(settings: Settings) -> AsyncIterator[RunningService]:
         await writer.start()
         for work in (watcher.run(), checkpoints.run()):
             closing.push_async_callback(_stop, asyncio.create_task(work))
-        yield assemble(settings, backend, Parts(database, shelf, keyring, watcher, writer, metrics))
+        yield assemble(settings, backend, Parts(database, shelf, keyring, watcher, writer, metrics, login_warnings))
 
 
 class Parts(NamedTuple):
@@ -84,6 +87,7 @@ class Parts(NamedTuple):
     watcher: Watcher
     writer: AuditWriter
     metrics: Metrics
+    login_warnings: tuple[dict[str, str], ...] = ()
 
 
 def assemble(settings: Settings, backend: Backend, parts: Parts) -> RunningService:

@@ -95,8 +95,8 @@ async def staged(part: Part, server: PostgresServer) -> AsyncIterator[Stage]:
                 yield Stage(service)
             return
         with server.new_database() as name:
-            settings["NORMALCY_DATABASE_URL"] = server.url(name)
-            await _migrate(load_settings(settings))
+            await _migrate(load_settings({"NORMALCY_DATABASE_URL": server.url(name)}))
+            settings["NORMALCY_DATABASE_URL"] = server.service_url(name)
             async with _serving(ServiceProcess(settings, part.program)) as service:
                 yield Stage(service, server)
 

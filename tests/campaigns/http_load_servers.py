@@ -101,12 +101,11 @@ def contestants(folder: Path, postgres: PostgresServer) -> Iterator[dict[str, Ru
 
 @contextmanager
 def migrated(postgres: PostgresServer) -> Iterator[str]:
-    """The URL of a new database."""
+    """The URL of a new database, for a service."""
     with postgres.new_database() as name:
-        url = postgres.url(name)
-        if _start(MIGRATE, {"NORMALCY_DATABASE_URL": url}).wait(PATIENCE_SECONDS):
+        if _start(MIGRATE, {"NORMALCY_DATABASE_URL": postgres.url(name)}).wait(PATIENCE_SECONDS):
             raise RuntimeError("The database could not be migrated.")
-        yield url
+        yield postgres.service_url(name)
 
 
 def free_port() -> int:

@@ -16,7 +16,7 @@ def empty_postgres(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> I
 def check_upgrade(normalcy: Normalcy) -> None:
     first = normalcy("db", "upgrade", "--json")
     assert first.code == 0
-    assert first.json["applied"] == ["0001", "0002"]
+    assert first.json["applied"] == ["0001", "0002", "0003"]
     again = normalcy("db", "upgrade")
     assert (again.code, again.out) == (0, "The database is up to date.\n")
     assert normalcy("audit", "verify").code == 0

@@ -26,7 +26,7 @@ def test_there_is_exactly_one_head() -> None:
 
 
 async def test_an_empty_database_is_refused_until_it_is_upgraded(empty: Database) -> None:
-    assert await pending_migrations(empty) == ("0001", "0002")
+    assert await pending_migrations(empty) == ("0001", "0002", "0003")
     with pytest.raises(PendingMigrations, match="0001"):
         await check_database(empty)
     assert await upgrade(empty) == ()

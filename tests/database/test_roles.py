@@ -12,10 +12,11 @@ from app.audit.writer import AuditWriter
 from app.database.engine import Database, open_database
 from app.database.migrate import upgrade
 from app.database.readiness import check_database
+from app.database.roles import AUDITOR, OWNER, WRITER
 from app.observability import make_metrics
 from app.settings import Settings
 from tests.audit.recording import FACTS, score, verified
-from tests.postgres import PostgresServer
+from tests.postgres import PostgresServer, as_login
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("empty_settings", ["postgresql"], indirect=True)]
 PASSWORD = secrets.token_hex(16)
@@ -42,10 +43,8 @@ def login(server: PostgresServer) -> Iterator[str]:
     server.run(f"DROP ROLE {name}")
 
 
-def as_login(settings: Settings, name: str) -> Settings:
-    url = urlsplit(settings.database_url)
-    host = url.netloc.rpartition("@")[2]
-    return replace(settings, database_url=url._replace(netloc=f"{name}:{PASSWORD}@{host}").geturl())
+def logged_in_as(settings: Settings, name: str) -> Settings:
+    return replace(settings, database_url=as_login(settings.database_url, name, PASSWORD))
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ async def service(
     own: Database, empty_settings: Settings, login: str, server: PostgresServer
 ) -> AsyncIterator[Database]:
     server.run(f"GRANT normalcy_writer TO {login}")
-    opened = open_database(as_login(empty_settings, login))
+    opened = open_database(logged_in_as(empty_settings, login))
     yield opened
     await opened.close()
 
@@ -91,7 +90,9 @@ async def test_the_tables_belong_to_a_role_that_nobody_logs_in_as(own: Database)
     connection = await asyncpg.connect(own.location)
     owners = "SELECT DISTINCT tableowner FROM pg_tables WHERE tablename ~ '^(audit|api|activ|alembic)'"
     assert [row["tableowner"] for row in await connection.fetch(owners)] == ["normalcy_owner"]
-    assert not await connection.fetchval("SELECT bool_or(rolcanlogin) FROM pg_roles WHERE rolname ~ '^normalcy_'")
+    assert not await connection.fetchval(
+        "SELECT bool_or(rolcanlogin) FROM pg_roles WHERE rolname = ANY($1)", [OWNER, WRITER, AUDITOR]
+    )
     await connection.close()
 
 
@@ -100,7 +101,7 @@ async def test_a_login_without_rights_to_roles_migrates_all_the_same_and_is_told
 ) -> None:
     name = urlsplit(empty.location).path.lstrip("/")
     server.run(f"ALTER DATABASE {name} OWNER TO {login}")
-    plain = open_database(as_login(empty_settings, login), statement_seconds=None)
+    plain = open_database(logged_in_as(empty_settings, login), statement_seconds=None)
     notes = await upgrade(plain)
     assert len(notes) == 1
     assert "normalcy_owner" in notes[0]

@@ -26,6 +26,7 @@ from app.settings import Settings
 from app.store import publish
 from app.web.app import create_app
 from app.web.server import Server, bind, make_server
+from tests.postgres import as_service
 from tests.samples import a_card, a_posterior
 
 MAN: dict[str, Any] = {"age_years": 55, "sex": "male", "height_cm": 176, "weight_kg": 84}
@@ -73,7 +74,9 @@ class Running:
 
 @contextmanager
 def serving(settings: Settings, models_dir: Path) -> Iterator[Running]:
-    chosen = replace(settings, models_dir=models_dir, port=0)
+    """On PostgreSQL by the login of a service; what a test does beside it takes the login of its own settings."""
+    own = replace(settings, models_dir=models_dir, port=0)
+    chosen = replace(own, database_url=as_service(own.database_url))
     started: list[tuple[RunningService, Server, int, asyncio.AbstractEventLoop]] = []
     failures: list[BaseException] = []
     is_up = threading.Event()
@@ -106,7 +109,7 @@ def serving(settings: Settings, models_dir: Path) -> Iterator[Running]:
     url = f"http://{chosen.host}:{port}"
     try:
         with httpx.Client(base_url=url, timeout=30) as client:
-            yield Running(chosen, service, server, url, client, loop)
+            yield Running(own, service, server, url, client, loop)
     finally:
         server.should_exit = True
         thread.join(60)

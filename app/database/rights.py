@@ -1,0 +1,133 @@
+"""What the service's own PostgreSQL login may do, and who else may write our tables.
+
+All of it is asked of the catalogue, so a right counts however it came: directly, by a role that the login inherits or
+could take on with SET ROLE, or from PUBLIC. The measure is `roles.GRANTS`.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sqlalchemy import Connection, text
+
+from app.database.catalogue import about_ours
+from app.database.roles import AUDITOR, GRANTS, WRITER
+
+ATTRIBUTES = {
+    "rolsuper": "SUPERUSER",
+    "rolcreaterole": "CREATEROLE",
+    "rolcreatedb": "CREATEDB",
+    "rolreplication": "REPLICATION",
+    "rolbypassrls": "BYPASSRLS",
+}
+ROLES = text("""
+    SELECT rolname = current_user AS is_own, * FROM pg_roles
+    WHERE pg_has_role(current_user, oid, 'MEMBER')
+        AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls OR rolname LIKE 'pg\\_%')
+    ORDER BY rolname <> current_user, rolname
+""")
+# Each object, whether the login can act as its owner, and every right on it that somebody else than its owner has.
+RIGHTS = about_ours("""
+    , objects (kind, name, owner, acl) AS (
+        SELECT 'table', c.relname, relowner, relacl FROM tables JOIN pg_class c USING (oid)
+        UNION ALL SELECT 'sequence', relname, relowner, relacl FROM sequences JOIN pg_class USING (oid)
+        UNION ALL SELECT 'column', c.relname || '.' || attname, relowner, attacl
+        FROM tables JOIN pg_class c USING (oid) JOIN pg_attribute ON attrelid = c.oid WHERE attacl IS NOT NULL
+        UNION ALL SELECT 'function', proname || '(' || oidvectortypes(proargtypes) || ')', proowner,
+            coalesce(proacl, acldefault('f', proowner))
+        FROM functions JOIN pg_proc USING (oid)
+        UNION ALL SELECT 'schema', nspname, nspowner, nspacl FROM home JOIN pg_namespace USING (oid)
+        UNION ALL SELECT 'database', datname, datdba, coalesce(datacl, acldefault('d', datdba))
+        FROM pg_database WHERE datname = current_database()
+        UNION ALL SELECT 'owner''s default for new', CASE defaclobjtype WHEN 'S' THEN 'sequences' ELSE 'tables' END,
+            defaclrole, defaclacl
+        FROM home JOIN pg_default_acl ON defaclrole = home.owner AND defaclnamespace IN (0, home.oid)
+        WHERE defaclobjtype IN ('r', 'S')
+    )
+    SELECT o.kind, o.name, pg_has_role(current_user, o.owner, 'MEMBER') AS is_owned, privilege_type AS privilege,
+        CASE grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(grantee) END AS grantee,
+        is_grantable, grantee = 0 OR pg_has_role(current_user, nullif(grantee, 0), 'MEMBER') AS is_ours
+    FROM home, objects o
+        LEFT JOIN LATERAL (SELECT * FROM aclexplode(o.acl) WHERE grantee NOT IN (o.owner, home.owner)) granted ON true
+    ORDER BY o.kind, o.name, grantee, privilege
+""")
+EVERYBODY = {"schema": {"USAGE"}, "database": {"CONNECT"}}
+
+
+class Rights(NamedTuple):
+    """In words: what the login has beyond its grants, and who else has rights on our tables."""
+
+    excess: tuple[str, ...]
+    of_others: tuple[str, ...]
+
+
+class Right(NamedTuple):
+    """One row of the query above. `privilege` None: nobody but its owner has any on the object."""
+
+    kind: str
+    name: str
+    is_owned: bool
+    privilege: str | None
+    grantee: str | None
+    is_grantable: bool | None
+    is_ours: bool | None  # the login has it, or can take it
+
+    @property
+    def what(self) -> str:
+        return f"{self.privilege} on the {self.kind} {self.name}" + (" with grant option" if self.is_grantable else "")
+
+    @property
+    def is_granted_to_us(self) -> bool:
+        return bool(self.is_ours) and self.grantee != "PUBLIC"
+
+    def is_granted_to(self, roles: Iterable[str]) -> bool:
+        expected = {privilege for role in roles for privilege in GRANTS[role].get(self.name, ())}
+        return self.privilege in expected | EVERYBODY.get(self.kind, set()) and not self.is_grantable
+
+
+def login_rights(connection: Connection) -> Rights:
+    """Of the login of this connection."""
+    found = [Right(*row) for row in connection.execute(RIGHTS)]
+    attributes = _attributes(connection)
+    if attributes[:1] == ["it is a superuser"]:
+        return Rights(tuple(attributes[:1]), ())  # all else follows
+    given = [right for right in found if right.privilege]
+    excess = [right for right in given if right.is_ours and not right.is_granted_to(GRANTS)]
+    of_others = [right for right in given if not right.is_granted_to_us and not _is_expected(right)]
+    return Rights((*attributes, *_owned(found), *_told("it has", excess)), _of_others(of_others))
+
+
+def _attributes(connection: Connection) -> list[str]:
+    told = []
+    for row in connection.execute(ROLES).mappings():
+        has = [word for column, word in ATTRIBUTES.items() if row[column]]
+        if row["is_own"]:
+            told += ["it is a superuser"] if row["rolsuper"] else [f"it has {word}" for word in has]
+        else:
+            told.append(f"it is a member of {row['rolname']}" + (f", which has {', '.join(has)}" if has else ""))
+    return told
+
+
+def _owned(found: list[Right]) -> list[str]:
+    names = dict.fromkeys(f"{right.kind} {right.name}" for right in found if right.is_owned)
+    kinds = [name for name in names if not name.startswith("owner")]
+    more = f" and {len(kinds) - 3} more" if len(kinds) > 3 else ""
+    return [f"it can act as the owner of the {', the '.join(kinds[:3])}{more}"] if kinds else []
+
+
+def _told(beginning: str, rights: list[Right]) -> list[str]:
+    return list(dict.fromkeys(f"{beginning} {right.what}" for right in rights))
+
+
+def _is_expected(right: Right) -> bool:
+    """A right on the database, or to look into the schema, says nothing about our tables."""
+    if right.kind == "database" or (right.kind == "schema" and right.privilege == "USAGE"):
+        return True
+    return right.grantee in (WRITER, AUDITOR) and right.is_granted_to([right.grantee])
+
+
+def _of_others(rights: list[Right]) -> tuple[str, ...]:
+    by_role = defaultdict(list)
+    for right in rights:
+        by_role[right.grantee].append(right.what)
+    return tuple(f"{role} has {', '.join(what)}" for role, what in by_role.items())
