@@ -46,7 +46,7 @@ TRIGGERS = about_ours("""
     FROM home, pg_trigger JOIN tables ON tables.oid = tgrelid JOIN pg_class c ON c.oid = tgrelid
         JOIN pg_proc p ON p.oid = tgfoid
 """)
-PARTS = about_ours("SELECT c.relname, tables.relname FROM tables JOIN pg_class c USING (oid)")
+PARTS = about_ours("SELECT c.relname, tables.relname AS parent FROM tables JOIN pg_class c USING (oid)")
 RULES = about_ours("""
     SELECT c.relname FROM tables JOIN pg_class c USING (oid) WHERE relrowsecurity OR relforcerowsecurity
         OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = c.oid)
@@ -111,7 +111,7 @@ def _triggers(connection: Connection) -> Iterator[str]:
             found[table, name] = Trigger(table, name, function if is_ours else "", kind, enabled, is_plain)
         elif enabled not in ("O", ALWAYS):
             yield f"A foreign key of the table {table} is switched off."
-    parts = {table: table for table in SAME_KEY} | {table: parent for table, parent in connection.execute(PARTS)}
+    parts = {table: table for table in SAME_KEY} | {part.relname: part.parent for part in connection.execute(PARTS)}
     wanted = {
         (table, f"{parent}_{guard}"): Trigger(table, f"{parent}_{guard}", "refuse_change", kind, ALWAYS, True)
         for table, parent in parts.items()
@@ -132,12 +132,17 @@ def _compared(wanted: dict[Any, Any], found: dict[Any, Any]) -> Iterator[str]:
 
 def _functions(connection: Connection, home: str) -> Iterator[str]:
     wanted = {f.name: f._replace(body=_words(f.body.format(home=home))) for f in POSTGRES_FUNCTIONS}
-    rows = [Function(*row[:5], tuple(row[5]), _words(row[6])) for row in connection.execute(FUNCTIONS)]
+    rows = [_function(*row) for row in connection.execute(FUNCTIONS)]
     for name in sorted(wanted.keys() - {function.name for function in rows}):
         yield f"The function {name} is missing."
     for function in rows:
         if function != wanted.get(function.name):
             yield f"The function {function.name} is not one that the migrations made."
+
+
+def _function(*row: Any) -> Function:
+    found = Function(*row)
+    return found._replace(settings=tuple(found.settings), body=_words(found.body))
 
 
 def _words(sql: str) -> str:

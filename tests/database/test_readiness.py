@@ -1,5 +1,7 @@
 """A database that would lose or change what it was given refuses the start."""
 
+import re
+
 import pytest
 from sqlalchemy import text
 
@@ -20,10 +22,45 @@ POSTGRES_DAMAGE = [
     f"ALTER TABLE {PARTITION} DISABLE TRIGGER audit_records_no_change",
     f"DROP TRIGGER audit_records_no_truncate ON {PARTITION}",
     "ALTER TABLE audit_records DROP CONSTRAINT audit_records_pkey",
+    "DROP TABLE activations",
+    "DROP TABLE audit_records CASCADE",
+    f"ALTER TABLE {PARTITION} OWNER TO postgres",
+    "ALTER TABLE api_keys OWNER TO normalcy_writer",
+    "ALTER FUNCTION audit_head(text, uuid) OWNER TO postgres",
+    "ALTER FUNCTION audit_head(text, uuid) RESET search_path",
+    "ALTER FUNCTION audit_head(text, uuid) SET search_path = public",
+    "ALTER FUNCTION refuse_change() SECURITY DEFINER",
+    "DROP FUNCTION audit_head(text, uuid)",
+    "CREATE FUNCTION audit_head(text, text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
+    "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql "
+    "SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN OLD; END'",
+    "CREATE OR REPLACE FUNCTION audit_head(of_month text, of_chain uuid) RETURNS TABLE (seq bigint, row_hash bytea) "
+    "LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS "
+    "'SELECT seq, row_hash FROM public.audit_records WHERE month = of_month AND chain_id = of_chain'",
+    "SET LOCAL ROLE normalcy_owner; CREATE FUNCTION lent() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'",
+    "CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; "
+    "CREATE TRIGGER forget BEFORE INSERT ON audit_records FOR EACH ROW EXECUTE FUNCTION forget()",
+    "CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN OLD; END'; "
+    "DROP TRIGGER activations_no_change ON activations; CREATE TRIGGER activations_no_change BEFORE UPDATE OR DELETE "
+    "ON activations FOR EACH ROW EXECUTE FUNCTION forget(); "
+    "ALTER TABLE activations ENABLE ALWAYS TRIGGER activations_no_change",
+    "DROP TRIGGER activations_no_change ON activations; CREATE TRIGGER activations_no_change BEFORE UPDATE OR DELETE "
+    "ON activations FOR EACH ROW WHEN (OLD.site = 'never') EXECUTE FUNCTION refuse_change(); "
+    "ALTER TABLE activations ENABLE ALWAYS TRIGGER activations_no_change",
+    "DROP TRIGGER activations_no_change ON activations; CREATE TRIGGER activations_no_change BEFORE UPDATE "
+    "ON activations FOR EACH ROW EXECUTE FUNCTION refuse_change(); "
+    "ALTER TABLE activations ENABLE ALWAYS TRIGGER activations_no_change",
+    "CREATE RULE forget AS ON INSERT TO audit_records DO INSTEAD NOTHING",
+    "ALTER TABLE audit_records ENABLE ROW LEVEL SECURITY",
+    f"CREATE POLICY hidden ON {PARTITION} USING (false)",
+    f"ALTER TABLE {PARTITION} SET UNLOGGED",
 ]
 SQLITE_DAMAGE = [
     *(f"DROP TRIGGER audit_records_{guard}" for guard in ("no_update", "no_delete", "no_replace")),
     *(f"DROP TRIGGER activations_{guard}" for guard in ("no_update", "no_delete", "no_replace")),
+    "CREATE TRIGGER forget AFTER INSERT ON audit_records BEGIN SELECT 1; END",
+    "DROP TRIGGER activations_no_delete; "
+    "CREATE TRIGGER activations_no_delete BEFORE DELETE ON activations BEGIN SELECT 1; END",
 ]
 
 
@@ -31,7 +68,8 @@ async def test_each_missing_guard_refuses_the_start(own: Database) -> None:
     await check_database(own)
     for damage in POSTGRES_DAMAGE if own.dialect == "postgresql" else SQLITE_DAMAGE:
         async with own.engine.connect() as connection:
-            await connection.execute(text(damage))
+            for statement in _statements(damage):
+                await connection.execute(text(statement))
             with pytest.raises(DatabaseNotReady):
                 await connection.run_sync(check_guards)
             await connection.rollback()
@@ -79,3 +117,8 @@ async def test_every_sqlite_connection_waits_for_its_disk(database: Database) ->
     await appender.close()
     async with database.reading() as reader:
         assert await reader.scalar(text("PRAGMA synchronous")) == 2
+
+
+def _statements(damage: str) -> list[str]:
+    """Several are separated by `; ` and a capital; those inside of a function body end with `; END`."""
+    return re.split(r"; (?=CREATE |DROP |ALTER )", damage)

@@ -1,0 +1,178 @@
+"""The login of the service adds records, and changes nothing else, whatever it tries."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg  # type: ignore[import-untyped]
+import pytest
+from alembic import command
+from sqlalchemy import Connection, text
+
+from app.audit.writer import AuditWriter
+from app.database import migrate, partitions, roles
+from app.database.activations import record_activation
+from app.database.engine import Database, open_database
+from app.database.keys import make_key, save_key
+from app.database.partitions import partition_name
+from app.database.times import month_of, utc_now
+from app.observability import make_metrics
+from app.settings import load_settings
+from tests.audit.recording import FACTS, score, verified
+from tests.database.attempts import ATTEMPTS, ORIGINAL
+from tests.postgres import PostgresServer
+
+pytestmark = pytest.mark.anyio
+
+# Everything that outlives a session, in words; the rows of the tables themselves are read apart.
+SNAPSHOT = {
+    "relations": "SELECT oid, relname, relnamespace, relowner, relkind::text, relpersistence::text, relacl::text, "
+    "relrowsecurity, relispartition FROM pg_class WHERE NOT relnamespace = ANY(SELECT oid FROM temporary)",
+    "columns": "SELECT attrelid, attname, attacl::text FROM pg_attribute WHERE attrelid IN (SELECT oid FROM pg_class "
+    "WHERE NOT relnamespace = ANY(SELECT oid FROM temporary))",
+    "functions": "SELECT oid, proname, pronamespace, proowner, prosecdef, prosrc, proconfig::text, proacl::text "
+    "FROM pg_proc WHERE NOT pronamespace = ANY(SELECT oid FROM temporary)",
+    "triggers": "SELECT oid, tgrelid, tgname, tgfoid, tgenabled::text FROM pg_trigger WHERE tgrelid IN "
+    "(SELECT oid FROM pg_class WHERE NOT relnamespace = ANY(SELECT oid FROM temporary))",
+    "schemas": "SELECT oid, nspname, nspowner, nspacl::text FROM pg_namespace "
+    "WHERE NOT oid IN (SELECT oid FROM temporary)",
+    "databases": "SELECT oid, datname, datdba, datacl::text FROM pg_database WHERE datname = current_database()",
+    "roles": "SELECT * FROM pg_roles",
+    "members": "SELECT roleid, member, admin_option FROM pg_auth_members",
+    "settings": "SELECT setdatabase, setrole, setconfig::text FROM pg_db_role_setting",
+    "defaults": "SELECT oid, defaclacl::text FROM pg_default_acl",
+    "operators": "SELECT oid, oprname FROM pg_operator WHERE NOT oprnamespace = ANY(SELECT oid FROM temporary)",
+    "casts": "SELECT oid FROM pg_cast",
+    "rules": "SELECT oid, ev_class FROM pg_rewrite WHERE ev_class IN "
+    "(SELECT oid FROM pg_class WHERE NOT relnamespace = ANY(SELECT oid FROM temporary))",
+    "policies": "SELECT oid FROM pg_policy",
+    "event triggers": "SELECT oid FROM pg_event_trigger",
+    "large objects": "SELECT oid FROM pg_largeobject_metadata",
+    "extensions": "SELECT oid, extname FROM pg_extension",
+    "languages": "SELECT oid FROM pg_language",
+    "servers": "SELECT oid FROM pg_foreign_server",
+    "publications": "SELECT oid FROM pg_publication",
+    "slots": "SELECT slot_name FROM pg_replication_slots",
+    "prepared": "SELECT gid FROM pg_prepared_xacts",
+    "server": "SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'full_page_writes')",
+    "the server's file": "SELECT name, setting FROM pg_file_settings",
+    "statistics": "SELECT oid FROM pg_statistic_ext",
+    "comments": "SELECT objoid, description FROM pg_description WHERE objoid >= 16384",
+}
+TEMPORARY = "WITH temporary AS (SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_(toast_)?temp') "
+ROWS = {
+    "audit_records": "month, chain_id, seq",
+    "activations": "id",
+    "api_keys": "key_id",
+    "alembic_version": "version_num",
+}
+
+
+@pytest.fixture(params=["public", 'Our "schema"; x'])
+async def owner(request: pytest.FixtureRequest, server: PostgresServer) -> AsyncIterator[Database]:
+    """A database with something to lose, in the usual schema and in one whose name has to be quoted."""
+    quoted = '"' + request.param.replace('"', '""') + '"'
+    with server.new_database() as name:
+        server.run(f"CREATE SCHEMA IF NOT EXISTS {quoted}", name)
+        server.run(f"ALTER DATABASE {name} SET search_path = {quoted}")
+        opened = open_database(load_settings({"NORMALCY_DATABASE_URL": server.url(name)}), statement_seconds=None)
+        yield opened
+        await opened.close()
+
+
+async def test_the_login_of_the_service_changes_nothing(owner: Database, server: PostgresServer) -> None:
+    await migrate.upgrade(owner)
+    await _fill(owner)
+    assert len(ATTEMPTS) >= 40
+    before = await _snapshot(owner)
+    for attempt in ATTEMPTS.values():
+        await _try(owner, server, attempt)
+    assert _changed(before, await _snapshot(owner)) == []
+    assert (await verified(owner)).intact
+
+
+async def test_nor_would_it_with_temporary_objects(owner: Database, server: PostgresServer) -> None:
+    """The function itself is safe; that the login may make no temporary object is a second lock."""
+    await migrate.upgrade(owner)
+    await _fill(owner)
+    name = urlsplit(owner.location).path.lstrip("/")
+    server.run(f"GRANT TEMPORARY ON DATABASE {name} TO PUBLIC")
+    before = await _snapshot(owner)
+    done = {title: await _try(owner, server, attempt) for title, attempt in ATTEMPTS.items()}
+    assert done["the original attack"] == len(ORIGINAL)  # every statement ran, and did not reach the tables
+    assert _changed(before, await _snapshot(owner)) == []
+    assert (await verified(owner)).intact
+
+
+async def test_before_revision_3_the_original_attack_deleted_scores_and_made_a_key(
+    owner: Database, server: PostgresServer
+) -> None:
+    async with owner.writing() as connection:
+        await connection.run_sync(_migrate_to_revision_2)
+    await _fill(owner)
+    server.run(f"GRANT TEMPORARY ON DATABASE {urlsplit(owner.location).path.lstrip('/')} TO PUBLIC")
+    before = await _snapshot(owner)
+    await _try(owner, server, ORIGINAL)
+    after = await _snapshot(owner)
+    assert set(_changed(before, after)) >= {"rows of audit_records", "rows of api_keys"}
+    assert "attacker" in str(after["rows of api_keys"])
+
+
+def _migrate_to_revision_2(connection: Connection) -> None:
+    roles.become_owner(connection)
+    command.upgrade(migrate._config(connection), "0002")
+    partitions.create_ahead(connection, utc_now())
+    for statement in (
+        "GRANT INSERT ON audit_records TO normalcy_writer",
+        "GRANT EXECUTE ON FUNCTION audit_head(text, uuid) TO normalcy_writer",
+    ):
+        connection.execute(text(statement))
+
+
+async def _fill(owner: Database) -> None:
+    writer = AuditWriter(owner.appender(), FACTS, make_metrics())
+    await writer.start()
+    await writer.write([score("one"), score("two")])
+    await writer.stop()
+    async with owner.writing() as connection:
+        await record_activation(connection, "SoV", "1.0.0", "ab" * 32, "admin", utc_now)
+        await save_key(connection, make_key("ward", ["score"], utc_now()).key)
+
+
+async def _try(owner: Database, server: PostgresServer, attempt: tuple[str, ...]) -> int:
+    """As an attacker does: one statement after the other, whatever the ones before came to. How many went through."""
+    name = urlsplit(owner.location).path.lstrip("/")
+    connection = await asyncpg.connect(server.service_url(name), timeout=30, command_timeout=30)
+    schema = await connection.fetchval(
+        "SELECT quote_ident(nspname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
+        "WHERE c.oid = to_regclass('audit_records')"
+    )
+    places = {"schema": schema, "database": name, "partition": partition_name(month_of(utc_now()))}
+    done = 0
+    try:
+        for statement in attempt:
+            for place, value in places.items():
+                statement = statement.replace("{" + place + "}", value)
+            try:
+                await connection.execute(statement)
+                done += 1
+            except (asyncpg.PostgresError, asyncpg.InterfaceError):
+                continue
+    finally:
+        connection.terminate()
+    return done
+
+
+async def _snapshot(owner: Database) -> dict[str, Any]:
+    connection = await asyncpg.connect(owner.location)
+    try:
+        found = {what: sorted(map(str, await connection.fetch(TEMPORARY + query))) for what, query in SNAPSHOT.items()}
+        for table, order in ROWS.items():
+            found[f"rows of {table}"] = await connection.fetch(f"SELECT * FROM {table} ORDER BY {order}")  # noqa: S608
+        return found
+    finally:
+        await connection.close()
+
+
+def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    return [what for what in before if before[what] != after[what]]
