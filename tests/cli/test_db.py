@@ -33,7 +33,7 @@ def test_a_postgresql_database_is_migrated_on_command_only(alone: Normalcy) -> N
         assert done.code == 1
         assert (
             done.err
-            == "normalcy: The database waits for 0001, 0002: run `normalcy db upgrade` once, then start again.\n"
+            == "normalcy: The database waits for 0001, 0002, 0003: run `normalcy db upgrade` once, then start again.\n"
         )
     check_upgrade(alone)
     assert alone("keys", "list").code == 0
