@@ -7,6 +7,7 @@
     ├── UnknownVersion          the site has no such version
     ├── UnknownRecord           the audit holds no such record
     ├── NoModelLoaded           no model is loaded, or not yet
+    │   └── SiteNotServed       the current version of this one site cannot be used (says why)
     ├── ActivationRefused       a version cannot become current; the one before it keeps serving
     ├── DeskFull                too many readings wait to be scored
     ├── ArtefactRefused         a stored model is not what its digest says (names the file)
@@ -82,6 +83,12 @@ class UnknownRecord(NormalcyError):
 class NoModelLoaded(NormalcyError):
     def __init__(self) -> None:
         super().__init__("No model is loaded.")
+
+
+class SiteNotServed(NoModelLoaded):
+    def __init__(self, site: str, reason: str) -> None:
+        NormalcyError.__init__(self, f"{site} is not served: {reason}")
+        self.site, self.reason = site, reason
 
 
 class ActivationRefused(NormalcyError):

@@ -49,6 +49,7 @@ class Metrics:
     audit_durable: Gauge
     audit_failures: Counter
     audit_dropped: Counter
+    key_expiry_seconds: Gauge
 
 
 def make_metrics() -> Metrics:
@@ -78,6 +79,9 @@ def make_metrics() -> Metrics:
         ),
         audit_failures=Counter("normalcy_audit_failures", "Commits that failed.", registry=r),
         audit_dropped=Counter("normalcy_audit_dropped", "Best-effort records that were dropped.", registry=r),
+        key_expiry_seconds=Gauge(
+            "normalcy_key_expiry_seconds", "Until the next API key expires; +Inf while none will.", registry=r
+        ),
     )
 
 

@@ -36,8 +36,8 @@ CLEAR = """
     WHERE datname = current_database() AND pid <> pg_backend_pid();
     ALTER TABLE audit_records DISABLE TRIGGER audit_records_no_change;
     ALTER TABLE activations DISABLE TRIGGER activations_no_change;
-    DELETE FROM audit_records;
     DELETE FROM activations;
+    DELETE FROM audit_records;
     DELETE FROM api_keys;
     ALTER TABLE audit_records ENABLE ALWAYS TRIGGER audit_records_no_change;
     ALTER TABLE activations ENABLE ALWAYS TRIGGER activations_no_change;

@@ -16,7 +16,7 @@ from app.database.times import timestamp
 from app.domain.card import ModelRef
 
 VERSION = 1
-Kind = Literal["score", "refusal", "read", "activation", "genesis", "seal"]
+Kind = Literal["score", "refusal", "read", "key", "activation", "genesis", "seal"]
 KINDS: tuple[str, ...] = get_args(Kind)
 LONGEST_TEXT = 512  # of a text column; anything longer has no business there
 

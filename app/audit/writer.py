@@ -112,6 +112,11 @@ class AuditWriter:
         await self._appender.close()
 
     @property
+    def facts(self) -> dict[str, Any]:
+        """Who writes here, for chains beside this one."""
+        return self._facts
+
+    @property
     def depth(self) -> int:
         """Records that wait."""
         return self._waiting.depth

@@ -43,7 +43,7 @@ def verify(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Check every chain. Exit 0: intact; 1: tampered with, and the record and kind are named; 2: could not check."""
+    """Check every chain, and keys and activations against it. Exit 0: intact; 1: tampered with; 2: could not check."""
     from app.services.verify_audit import verify_audit
 
     with _any_failure_exits_with_2(), progress_bar("verifying") as report:
@@ -179,6 +179,10 @@ def _verdict(found: "AuditVerification") -> None:
         record = f"record {one.record_id}" if one.record_id else "a record that is missing"
         request = f", request {one.request_id}" if one.request_id else ""
         say(f"{one.damage}: {record}{request} (chain {one.chain_id} of {one.month}, row {one.seq}): {one.detail}.")
+    for row in found.rows:
+        which = f"row {row.row} of {row.table}" if row.row else f"a row of {row.table}"
+        on_record = f" (record {row.record_id})" if row.record_id else ""
+        say(f"{row.damage}: {which}{on_record}: {row.detail}.")
     against = f", against checkpoint {found.checkpoint}" if found.checkpoint else ""
     verdict = "Intact" if found.intact else "TAMPERED WITH"
     say(f"{verdict}: {counted(found.records, 'record')} in {counted(found.chains, 'chain')}{against}.")

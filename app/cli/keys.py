@@ -1,6 +1,6 @@
 """`normalcy keys`: who may ask the service for what."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from app.cli.command import run
+from app.cli.command import principal, run
 from app.cli.output import JsonOption, errors, say, show
 from app.settings import Settings
 
@@ -34,25 +34,22 @@ class Scope(StrEnum):
 def create(
     name: Annotated[str, typer.Option(help="Whom the key is for, as `ward 7 front end`.")],
     scope: Annotated[list[Scope], typer.Option(help="What it may do; repeat for several.")],
-    days: Annotated[
-        int | None, typer.Option(min=1, max=36_500, help="Valid for so long; for ever if left out.")
-    ] = None,
+    days: Annotated[int, typer.Option(min=0, max=36_500, help="Valid for so long; 0: it never expires.")] = 365,
+    new_database: Annotated[
+        bool, typer.Option("--new-database", help="Make an embedded database where the data folder has none.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Make a key. It is printed once, alone on standard output, and kept as a hash only."""
-    from app.database.keys import make_key, save_key
+    """Make a key. It is printed once, alone on standard output, and kept as a hash only. Making it is recorded."""
     from app.database.times import utc_now
-    from app.services.visit import visiting
+    from app.services.manage_keys import create_key, which_database
 
     if not (0 < len(name) <= LONGEST_NAME and name.isprintable()):
         raise typer.BadParameter(f"1 to {LONGEST_NAME} printable characters", param_hint="--name")
 
     async def work(settings: Settings) -> "NewKey":
-        now = utc_now()
-        made = make_key(name, scope, now, now + timedelta(days=days) if days else None)
-        async with visiting(settings) as database, database.writing() as connection:
-            await save_key(connection, made.key)
-        return made
+        errors.print(f"Database: {which_database(settings)}", markup=False)
+        return await create_key(settings, principal(), name, scope, days, new_database)
 
     made = run(work)
 
@@ -63,20 +60,17 @@ def create(
         errors.print("It is not shown again. Every caller of the service needs a key from now on.", markup=False)
 
     show({"key": made.text, **_told(made.key, utc_now())}, json, people)
+    if made.key.expires_at is None:
+        errors.print("Warning: this key never expires. Should it leak, it opens the service until it is revoked.")
 
 
 @group.command("list")
 def list_all(json: JsonOption = False) -> None:
-    """Every key, the revoked and expired ones too. Never a secret."""
-    from app.database.keys import list_keys
+    """Every key, the revoked and expired ones too, and how soon a live one expires. Never a secret."""
     from app.database.times import utc_now
-    from app.services.visit import visiting
+    from app.services.manage_keys import all_keys
 
-    async def work(settings: Settings) -> "list[ApiKey]":
-        async with visiting(settings) as database, database.reading() as connection:
-            return await list_keys(connection)
-
-    keys = [_told(key, utc_now()) for key in run(work)]
+    keys = [_told(key, utc_now()) for key in run(all_keys)]
 
     def people() -> None:
         if not keys:
@@ -85,7 +79,8 @@ def list_all(json: JsonOption = False) -> None:
         table = Table("id", "name", "scopes", "created", "expires", "state")
         for key in keys:
             days = (key["created_at"][:10], (key["expires_at"] or "never")[:10])
-            table.add_row(key["key_id"], escape(key["name"]), ", ".join(key["scopes"]), *days, key["state"])
+            state = f"{key['state']}, expires soon" if key["expires_soon"] else key["state"]
+            table.add_row(key["key_id"], escape(key["name"]), ", ".join(key["scopes"]), *days, state)
         Console().print(table)
 
     show(keys, json, people)
@@ -93,16 +88,11 @@ def list_all(json: JsonOption = False) -> None:
 
 @group.command()
 def revoke(key_id: Annotated[str, typer.Argument(help="The id of the key.")], json: JsonOption = False) -> None:
-    """End a key, at once and for good. Running services notice within a second."""
-    from app.database.keys import revoke_key
+    """End a key, at once and for good. Running services notice within a second. Revoking is recorded."""
     from app.database.times import utc_now
-    from app.services.visit import visiting
+    from app.services.manage_keys import end_key
 
-    async def work(settings: Settings) -> "ApiKey":
-        async with visiting(settings) as database, database.writing() as connection:
-            return await revoke_key(connection, key_id, utc_now())
-
-    key = run(work)
+    key = run(lambda settings: end_key(settings, principal(), key_id))
     show(_told(key, utc_now()), json, lambda: say(f"Key {key.key_id} ({key.name}) is revoked since {key.revoked_at}."))
 
 
@@ -116,4 +106,5 @@ def _told(key: "ApiKey", now: datetime) -> dict[str, Any]:
         "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,
         "state": state,
+        "expires_soon": key.expires_soon(now),
     }

@@ -60,7 +60,9 @@ def _announce(service: "RunningService", port: int) -> None:
     say(f"Data folder:  {settings.data_dir.resolve()}")
     for model in models:
         say(f"Model:        {model.ref.site} {model.ref.version}, cohort {model.card.cohort.name}, {model.ref.sha256}")
-    if not models:
+    for site, reason in service.shelf.not_served.items():
+        say(f"NOT SERVED:   {site} answers 503: {reason}")
+    if not models and not service.shelf.not_served:
         say(f"No model is published in {settings.models_dir.resolve()}: scores are refused until one is.")
     if any(model.is_simulated for model in models):
         say("These models come from a simulated cohort: for evaluation, not for care.")

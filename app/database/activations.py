@@ -1,16 +1,17 @@
 """Which version of each site's model is current. Rows are only ever added; the newest of a site holds."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from uuid import UUID
 
-from sqlalchemy import func, insert, select, text
+from sqlalchemy import ColumnElement, Select, exists, func, insert, select, text, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.database.tables import activations
-from app.database.times import timestamp
+from app.database.place import Place
+from app.database.tables import activations, audit_records
+from app.domain.card import ModelRef
 
 LOCK = 0x61637469  # "acti"
 
@@ -23,6 +24,14 @@ class Activation:
     sha256: str
     activated_at: str
     activated_by: str
+    month: str  # with the next two, the place of its record
+    chain_id: UUID
+    seq: int
+    has_record: bool = True  # False: somebody put the row into an SQLite file past this program
+
+    @property
+    def place(self) -> Place:
+        return Place(self.month, self.chain_id, self.seq)
 
 
 class Reign(NamedTuple):
@@ -32,36 +41,59 @@ class Reign(NamedTuple):
     until: str | None
 
 
-async def record_activation(
-    connection: AsyncConnection, site: str, version: str, sha256: str, by: str, clock: Callable[[], datetime]
-) -> Activation:
+async def last_activation(connection: AsyncConnection) -> int:
+    """The highest id, 0 while there is none. No other activation is made until this transaction ends."""
     if connection.dialect.name == "postgresql":
         # One at a time, so that ids become visible in their order and a poll for later ids misses none.
         await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-    # Its time too is taken behind the lock, so that no version ends before it began.
-    at = timestamp(clock())
-    values = {"site": site, "version": version, "sha256": sha256, "activated_at": at, "activated_by": by}
-    added = await connection.execute(insert(activations).values(values).returning(activations.c.id))
-    return Activation(added.scalar_one(), **values)
+    return await connection.scalar(select(func.max(activations.c.id))) or 0
+
+
+async def add_activation(connection: AsyncConnection, ref: ModelRef, at: str, by: str, place: Place) -> Activation:
+    """Behind `last_activation`, and after its record."""
+    told = {**asdict(ref), "activated_at": at, "activated_by": by, **place._asdict()}
+    added = await connection.execute(insert(activations).values(told).returning(activations.c.id))
+    return Activation(added.scalar_one(), **told)
+
+
+async def all_activations(connection: AsyncConnection) -> list[Activation]:
+    """Oldest first."""
+    return await _activations(connection, _rows(connection).order_by(activations.c.id))
 
 
 async def activations_since(connection: AsyncConnection, last_id: int) -> list[Activation]:
     """What was activated after `last_id`, oldest first: one look at the end of an index, for polling."""
-    query = select(activations).where(activations.c.id > last_id).order_by(activations.c.id)
-    return [Activation(*row) for row in await connection.execute(query)]
+    query = _rows(connection).where(activations.c.id > last_id).order_by(activations.c.id)
+    return await _activations(connection, query)
 
 
 async def current_activations(connection: AsyncConnection) -> dict[str, Activation]:
     """The newest of each site. A site without one has no entry."""
     newest = select(func.max(activations.c.id)).group_by(activations.c.site)
-    rows = await connection.execute(select(activations).where(activations.c.id.in_(newest)))
-    return {activation.site: activation for activation in (Activation(*row) for row in rows)}
+    rows = await _activations(connection, _rows(connection).where(activations.c.id.in_(newest)))
+    return {activation.site: activation for activation in rows}
 
 
 async def history(connection: AsyncConnection, site: str) -> list[Reign]:
     """Which version was current from when to when, oldest first."""
-    query = select(activations).where(activations.c.site == site).order_by(activations.c.id)
-    return _reigns([Activation(*row) for row in await connection.execute(query)])
+    query = _rows(connection).where(activations.c.site == site).order_by(activations.c.id)
+    return _reigns(await _activations(connection, query))
+
+
+def _rows(connection: AsyncConnection) -> Select[Any]:
+    return select(*activations.c, _has_record(connection).label("has_record"))
+
+
+def _has_record(connection: AsyncConnection) -> ColumnElement[bool]:
+    """PostgreSQL's foreign key answers for it, and the service's login need not read records there."""
+    if connection.dialect.name == "postgresql":
+        return true()
+    same = (audit_records.c[name] == activations.c[name] for name in Place._fields)
+    return exists().where(*same)
+
+
+async def _activations(connection: AsyncConnection, query: Select[Any]) -> list[Activation]:
+    return [Activation(*row) for row in await connection.execute(query)]
 
 
 def _reigns(line: Sequence[Activation]) -> list[Reign]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 # The tables that are only ever added to, with what makes a row the same one.
 SAME_KEY = {
     "audit_records": "month = NEW.month AND chain_id = NEW.chain_id AND seq = NEW.seq",
-    "activations": "id = NEW.id",
+    "activations": "id = NEW.id OR (month = NEW.month AND chain_id = NEW.chain_id AND seq = NEW.seq)",
 }
 
 SQLITE_TRIGGERS = {

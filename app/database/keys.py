@@ -9,7 +9,7 @@ import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sqlalchemy import Row, insert, select, update
@@ -18,6 +18,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.database.tables import api_keys
 from app.database.times import timestamp
 from app.errors import UnknownKey
+
+EXPIRY_NOTICE = timedelta(days=30)  # so long before it a key's end is announced
 
 SCOPES = ("score", "model:read", "audit:read", "admin")
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: ids are read aloud
@@ -39,6 +41,9 @@ class ApiKey:
 
     def is_live(self, now: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or timestamp(now) < self.expires_at)
+
+    def expires_soon(self, now: datetime) -> bool:
+        return self.is_live(now) and self.expires_at is not None and self.expires_at <= timestamp(now + EXPIRY_NOTICE)
 
     def opens_with(self, presented: str, now: datetime) -> bool:
         """Compared in constant time, so that answers tell nothing about a nearly right secret."""

@@ -43,7 +43,10 @@ def _check_durability(connection: Connection) -> None:
 
 
 def _check_fence(connection: Connection) -> None:
-    """Without the key two writers of one chain could both commit."""
+    """Without the keys two writers of one chain could both commit, and an activation needed no record."""
     key = inspect(connection).get_pk_constraint("audit_records")["constrained_columns"]
     if key != list(audit_records.primary_key.columns.keys()):
         raise DatabaseNotReady("The table audit_records has lost its primary key.")
+    tied = inspect(connection).get_foreign_keys("activations")
+    if "audit_records" not in {key["referred_table"] for key in tied}:
+        raise DatabaseNotReady("The table activations has lost the key that ties it to the audit.")

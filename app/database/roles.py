@@ -2,7 +2,7 @@
 
     normalcy_owner     owns the tables; for migrations and key management
     normalcy_writer    the service: adds records and activations, reads keys; cannot read, change or remove records
-    normalcy_auditor   reads records; a service that answers audit queries is a member of both
+    normalcy_auditor   reads records, keys and activations; a service that answers audit queries is a member of both
 
 Where the migrating login may not create roles, everything stays its own, and the operator is told.
 """
@@ -24,6 +24,9 @@ GRANTS: dict[str, dict[str, tuple[str, ...]]] = {
     AUDITOR: {
         "audit_records": ("SELECT",),
         "activations": ("SELECT",),
+        # So that verification can compare the keys with their records. What is kept of a secret is the SHA-256 of 32
+        # random bytes: it opens nothing, and there is nothing to guess.
+        "api_keys": ("SELECT",),
         "alembic_version": ("SELECT",),
     },
 }

@@ -25,6 +25,7 @@ PRAGMAS = (
     "PRAGMA synchronous = FULL",  # NORMAL would lose acknowledged records on power loss
     f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}",
     "PRAGMA recursive_triggers = ON",  # REPLACE then fires the triggers against deletion too
+    "PRAGMA foreign_keys = ON",  # no activation without its record
 )
 INSERT = f"INSERT INTO audit_records VALUES ({', '.join('?' * len(AuditRow._fields))})"  # noqa: S608 - no input in it
 HEAD = "SELECT seq, row_hash FROM audit_records WHERE month = ? AND chain_id = ? ORDER BY seq DESC LIMIT 1"

@@ -4,7 +4,21 @@ Times are text, `2026-11-15T10:30:00.123Z`: fixed width, so that their order is 
 byte to what the hashed payload says.
 """
 
-from sqlalchemy import BigInteger, Column, Identity, Index, Integer, LargeBinary, MetaData, String, Table, Uuid, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    UniqueConstraint,
+    Uuid,
+    text,
+)
 
 from app.database.tolerant import TolerantBytes, TolerantPlace, TolerantText, TolerantUuid
 
@@ -14,7 +28,7 @@ metadata = MetaData()
 Text = String().with_variant(String(collation="C"), "postgresql")
 Counting = BigInteger().with_variant(Integer(), "sqlite")  # only INTEGER counts by itself in SQLite
 
-# Of the audit, which is read even where somebody has damaged it.
+# What verification compares is read even where somebody has damaged it.
 RecordText = Text.with_variant(TolerantText(), "sqlite")
 RecordUuid = Uuid().with_variant(TolerantUuid(), "sqlite")
 RecordBytes = LargeBinary().with_variant(TolerantBytes(), "sqlite")
@@ -56,23 +70,33 @@ audit_records = Table(
 api_keys = Table(
     "api_keys",
     metadata,
-    Column("key_id", Text, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("secret_sha256", LargeBinary, nullable=False),
-    Column("scopes", Text, nullable=False),  # separated by spaces
-    Column("created_at", Text, nullable=False),
-    Column("expires_at", Text),
-    Column("revoked_at", Text),
+    Column("key_id", RecordText, primary_key=True),
+    Column("name", RecordText, nullable=False),
+    Column("secret_sha256", RecordBytes, nullable=False),
+    Column("scopes", RecordText, nullable=False),  # separated by spaces
+    Column("created_at", RecordText, nullable=False),
+    Column("expires_at", RecordText),
+    Column("revoked_at", RecordText),
 )
 
 activations = Table(
     "activations",
     metadata,
     Column("id", Counting, Identity(always=True), primary_key=True),
-    Column("site", Text, nullable=False),
-    Column("version", Text, nullable=False),
-    Column("sha256", Text, nullable=False),
-    Column("activated_at", Text, nullable=False),
-    Column("activated_by", Text, nullable=False),
+    Column("site", RecordText, nullable=False),
+    Column("version", RecordText, nullable=False),
+    Column("sha256", RecordText, nullable=False),
+    Column("activated_at", RecordText, nullable=False),
+    Column("activated_by", RecordText, nullable=False),
+    # The place of the record that tells of it: no activation without one, and none shares another's.
+    Column("month", RecordText, nullable=False),
+    Column("chain_id", RecordUuid, nullable=False),
+    Column("seq", Place, nullable=False),
+    UniqueConstraint("month", "chain_id", "seq", name="activations_one_record"),
+    ForeignKeyConstraint(
+        ["month", "chain_id", "seq"],
+        ["audit_records.month", "audit_records.chain_id", "audit_records.seq"],
+        name="activations_record",
+    ),
     Index("activations_site", "site", "id"),
 )

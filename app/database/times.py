@@ -12,6 +12,11 @@ def timestamp(when: datetime) -> str:
     return when.astimezone(UTC).isoformat(timespec="milliseconds")[:23] + "Z"
 
 
+def moment(text: str) -> datetime:
+    """The reverse of `timestamp`. Raises ValueError for what it never wrote."""
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%f%z")
+
+
 def month_of(when: datetime) -> str:
     return timestamp(when)[:7]
 

@@ -2,12 +2,11 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
+from app.audit import changes
 from app.audit.records import Draft
-from app.audit.writer import AuditWriter
-from app.database.activations import Activation, history, record_activation
+from app.database.activations import Activation, history
 from app.database.engine import Database
 from app.database.times import utc_now
 from app.domain.card import ModelRef
@@ -15,7 +14,7 @@ from app.errors import ActivationRefused, ArtefactRefused, DatabaseUnavailable, 
 from app.services.answer import ANSWERED, Caller
 from app.services.prepare import choose_backend, prepare
 from app.services.running import RunningService
-from app.services.visit import recording, visiting
+from app.services.visit import command_facts, visiting
 from app.settings import Settings
 
 Json = dict[str, Any]
@@ -38,9 +37,9 @@ async def activate(service: RunningService, caller: Caller, site: str, version: 
         route=caller.route,
         status=ANSWERED,
         request_id=caller.request_id,
-        model=model.ref,
     )
-    made = await _put_on_record(service.database, service.writer, model.ref, draft)
+    facts, budget = service.writer.facts, service.writer.budget_seconds
+    made = await _put_on_record(service.database, model.ref, draft, facts, budget)
     with suppress(DatabaseUnavailable):  # it is made; this process follows at its next look
         await service.watcher.look()
     return _told(made)
@@ -49,8 +48,10 @@ async def activate(service: RunningService, caller: Caller, site: str, version: 
 async def activate_from_outside(settings: Settings, site: str, version: str, by: str = COMMAND_LINE) -> Json:
     """The same without a running service: for the command line. Serving processes follow within two seconds."""
     ref = prepare(settings.models_dir, choose_backend(settings), site, version).ref
-    async with visiting(settings) as database, recording(settings, database, "models activate") as writer:
-        return _told(await _put_on_record(database, writer, ref, Draft("activation", utc_now(), by, model=ref)))
+    draft = Draft("activation", utc_now(), by, route="normalcy models activate")
+    facts = command_facts(settings, "models activate")
+    async with visiting(settings) as database:
+        return _told(await _put_on_record(database, ref, draft, facts, settings.audit_budget_seconds))
 
 
 async def version_history(service: RunningService, site: str) -> Json:
@@ -76,20 +77,16 @@ async def version_history(service: RunningService, site: str) -> Json:
     }
 
 
-async def _put_on_record(database: Database, writer: AuditWriter, ref: ModelRef, draft: Draft) -> Activation:
-    """Two records, of the attempt and of the deed: whatever fails between them, the audit tells which it was.
+async def _put_on_record(database: Database, ref: ModelRef, draft: Draft, facts: Json, budget: float) -> Activation:
+    """The record and the row that refers to it, together or not at all.
 
-    One budget for all of it, which starts now: reading the model may have taken longer than an answer may.
+    The budget, in seconds, starts now: reading the model may have taken longer than an answer may.
     """
-    deadline = asyncio.get_running_loop().time() + writer.budget_seconds
-    await writer.write([replace(draft, output={"step": "begun"})], deadline)
     try:
-        async with asyncio.timeout_at(deadline), database.writing() as connection:
-            made = await record_activation(connection, ref.site, ref.version, ref.sha256, draft.principal, utc_now)
+        async with asyncio.timeout(budget), database.writing() as connection:
+            return await changes.activate(connection, ref, draft, facts)
     except TimeoutError as error:
         raise DatabaseUnavailable from error
-    await writer.write([replace(draft, output={"step": "made"})], deadline)
-    return made
 
 
 def _told(made: Activation) -> Json:

@@ -5,12 +5,14 @@ known keys hold; no score leaves then anyway, because none can be recorded.
 """
 
 import ipaddress
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
 from app.database.keys import ApiKey, key_id_of
+from app.database.times import moment
 from app.errors import SettingRefused
 
 
@@ -27,12 +29,24 @@ LOOPBACK = Principal("loopback", frozenset({"score", "model:read"}))
 class Keyring:
     def __init__(self, keys: Iterable[ApiKey] = ()) -> None:
         self._keys: dict[str, ApiKey] = {}
-        self.has_seen_keys = False  # once true, a credential is required for as long as this process lives
+        # Once true, a credential is required. A key that expired or was revoked still counts, after a restart too.
+        self.has_seen_keys = False
         self.replace(keys)
 
     def replace(self, keys: Iterable[ApiKey]) -> None:
         self._keys = {key.key_id: key for key in keys}
         self.has_seen_keys = self.has_seen_keys or bool(self._keys)
+
+    def live(self, now: datetime) -> list[ApiKey]:
+        return [key for key in self._keys.values() if key.is_live(now)]
+
+    def next_expiry_seconds(self, now: datetime) -> float:
+        """Until the next live key expires; infinite while none will."""
+        ends = min((key.expires_at for key in self.live(now) if key.expires_at), default="")
+        try:
+            return (moment(ends) - now).total_seconds()
+        except ValueError:  # none, or a time that somebody edited
+            return math.inf
 
     def principal(self, presented: str, now: datetime) -> Principal | None:
         """None: not the text of a key that is known, live and right."""

@@ -21,16 +21,18 @@ Json = dict[str, Any]
 
 
 def sites(service: RunningService) -> Json:
+    """Those that are not served too, without a current version."""
     shelf = service.shelf
+    current: dict[str, str | None] = {site: model.ref.version for site, model in shelf.current.items()}
     return {
         "sites": [
             {
                 "site": site,
                 "name": SITES.get(site, site),
-                "current": model.ref.version,
+                "current": version,
                 "loaded": sorted(other.ref.version for other in shelf.loaded if other.ref.site == site),
             }
-            for site, model in sorted(shelf.current.items())
+            for site, version in sorted((dict.fromkeys(shelf.not_served) | current).items())
         ]
     }
 

@@ -1,10 +1,14 @@
 """May this process be sent requests? Models loaded, the audit writable, not about to stop."""
 
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any, NamedTuple
 
+from app.database.keys import EXPIRY_NOTICE
 from app.database.partitions import FEWEST_AHEAD
+from app.services.credentials import Keyring
 from app.services.running import RunningService
+from app.services.watch import NotFollowed
 
 
 class Readiness(NamedTuple):
@@ -33,14 +37,7 @@ def readiness(service: RunningService) -> Readiness:
 
 def _warnings(service: RunningService) -> list[dict[str, str]]:
     """What serves, and should be looked at."""
-    told = [
-        {
-            "code": "activation_not_followed",
-            "message": f"{missed.activation.site} {missed.activation.version} is on record as current and "
-            f"cannot be used here: {missed.reason}",
-        }
-        for missed in service.watcher.not_followed.values()
-    ]
+    told = [_not_followed(service, missed) for missed in service.watcher.not_followed.values()]
     told += service.login_warnings
     if service.writer.not_durable:
         told.append({"code": "audit_not_durable", "message": service.writer.not_durable})
@@ -49,4 +46,29 @@ def _warnings(service: RunningService) -> list[dict[str, str]]:
             f"The audit has room for {service.watcher.months_ahead} months, this one included: normalcy db upgrade."
         )
         told.append({"code": "partitions_run_out", "message": message})
-    return told
+    return told + _key_warnings(service.keyring, service.clock())
+
+
+def _not_followed(service: RunningService, missed: NotFollowed) -> dict[str, str]:
+    site, version = missed.wanted.site, missed.wanted.version
+    if site in service.shelf.not_served:
+        current = f"its current version {version}" if version else "its highest version"
+        return {
+            "code": "site_not_served",
+            "message": f"{site} is not served, {current} cannot be used: {missed.reason}",
+        }
+    message = f"{site} {version} is on record as current and cannot be used here: {missed.reason}"
+    return {"code": "activation_not_followed", "message": message}
+
+
+def _key_warnings(keyring: Keyring, now: datetime) -> list[dict[str, str]]:
+    """Without a name or an id: whoever asks here needs no credential."""
+    if keyring.has_seen_keys and not keyring.live(now):
+        message = "Every API key has expired or is revoked, so nobody may ask: normalcy keys create."
+        return [{"code": "no_live_key", "message": message}]
+    ending = [key.expires_at for key in keyring.live(now) if key.expires_at and key.expires_soon(now)]
+    if not ending:
+        return []
+    what = "1 API key expires" if len(ending) == 1 else f"{len(ending)} API keys expire"
+    message = f"{what} within {EXPIRY_NOTICE.days} days, the first at {min(ending)}: normalcy keys list."
+    return [{"code": "key_expires_soon", "message": message}]

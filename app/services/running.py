@@ -67,6 +67,7 @@ async def open_service(settings: Settings) -> AsyncIterator[RunningService]:
         await watcher.begin()
         refuse_exposure(settings.host, keyring)
         metrics = make_metrics()
+        metrics.key_expiry_seconds.set_function(lambda: keyring.next_expiry_seconds(utc_now()))
         facts = _facts(settings, service_stamp(settings, backend), shelf)
         writer = AuditWriter(database.appender(), facts, metrics, budget_seconds=settings.audit_budget_seconds)
         checkpoints = Checkpoints(database, settings.data_dir, utc_now)

@@ -15,7 +15,16 @@ from typing import Any, BinaryIO
 
 from app.audit.records import Draft
 from app.domain.card import ModelRef
-from app.errors import ArtefactRefused, Fault, NoModelLoaded, NormalcyError, TableRefused, UnknownSite, UnknownVersion
+from app.errors import (
+    ArtefactRefused,
+    Fault,
+    NoModelLoaded,
+    NormalcyError,
+    SiteNotServed,
+    TableRefused,
+    UnknownSite,
+    UnknownVersion,
+)
 from app.formats import tables
 from app.formats.answer import body
 from app.formats.faults import fault
@@ -114,6 +123,8 @@ class _Scorer:
     async def _look_up(self, site: str, version: str) -> ServedModel | Fault:
         try:
             return await self.service.shelf.find(site, version)
+        except SiteNotServed as error:
+            return fault("version_refused", "model_version", f"model_version, the current one, cannot be used: {error}")
         except (UnknownSite, NoModelLoaded):
             return fault("unknown_site", "site", "site has no published model.")
         except UnknownVersion:

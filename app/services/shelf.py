@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.errors import ArtefactRefused, NoModelLoaded, UnknownSite
+from app.errors import ArtefactRefused, NoModelLoaded, SiteNotServed, UnknownSite
 from app.formats.score_request import CURRENT
 from app.services.prepare import Backend, ServedModel, prepare
-from app.store import versions
+from app.store import highest_version, sites, versions_of
 from app.store.digest import SUMS
 
 OTHERS = 16  # versions kept beside the current ones; each takes some 100 kB
@@ -24,6 +24,7 @@ class Shelf:
     def __init__(self, models_dir: Path, backend: Backend) -> None:
         self.models_dir, self.backend = models_dir, backend
         self._current: dict[str, ServedModel] = {}
+        self._not_served: dict[str, str] = {}  # sites whose current version cannot be used, and why
         self._others: dict[Name, ServedModel] = {}  # in the order of their last use
         self._arriving: dict[Name, asyncio.Task[ServedModel]] = {}
 
@@ -37,14 +38,20 @@ class Shelf:
         models = [*self._current.values(), *self._others.values()]
         return sorted(models, key=lambda model: model.ref.site)
 
+    @property
+    def not_served(self) -> Mapping[str, str]:
+        return self._not_served
+
     async def find(self, site: str, version: str = CURRENT) -> ServedModel:
         return self.find_current(site) if version == CURRENT else await self.fetch(site, version)
 
     def find_current(self, site: str) -> ServedModel:
         model = self._current.get(site)
-        if model is None:
-            raise UnknownSite(site) if self._current else NoModelLoaded
-        return model
+        if model is not None:
+            return model
+        if site in self._not_served:
+            raise SiteNotServed(site, self._not_served[site])
+        raise UnknownSite(site) if self._current else NoModelLoaded
 
     async def fetch(self, site: str, version: str, sha256: str | None = None) -> ServedModel:
         """From the shelf, or from disk: read, verified and warmed beside what is served. Many callers, one reading."""
@@ -61,11 +68,21 @@ class Shelf:
         former = self._current.get(model.ref.site)
         self._others.pop((model.ref.site, model.ref.version), None)
         self._current = {**self._current, model.ref.site: model}
+        self._not_served.pop(model.ref.site, None)
         if former is not None:
             self._keep(former)
 
+    def leave_out(self, site: str, reason: str) -> None:
+        """Its current version cannot be used. No other takes its place unasked: that would be another answer."""
+        if site not in self._current:
+            self._not_served[site] = reason
+
     async def published(self) -> dict[str, tuple[str, ...]]:
-        return await asyncio.to_thread(versions, self.models_dir)
+        """Site -> its versions, lowest first; none of a site whose folder cannot be read."""
+        return await asyncio.to_thread(_published, self.models_dir)
+
+    async def highest_version(self, site: str) -> str:
+        return await asyncio.to_thread(highest_version, self.models_dir, site)
 
     def _on_shelf(self, name: Name) -> ServedModel | None:
         current = self._current.get(name[0])
@@ -87,3 +104,15 @@ class Shelf:
         self._others[(model.ref.site, model.ref.version)] = model
         if len(self._others) > OTHERS:
             self._others.pop(next(iter(self._others)))
+
+
+def _published(root: Path) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for site in sites(root):
+        try:
+            found[site] = versions_of(root, site)
+        except UnknownSite:  # an empty folder is no site
+            continue
+        except ArtefactRefused:
+            found[site] = ()
+    return found

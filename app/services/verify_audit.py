@@ -1,4 +1,4 @@
-"""Verify the audit: every chain of the database, and against a checkpoint if one was kept."""
+"""Verify the audit: every chain of the database, against a checkpoint if one was kept, and the tables beside it."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.audit import checkpoint as checkpoints
 from app.audit.checkpoint import Checkpoint, take_checkpoint
+from app.audit.tables import RowFinding, compare_tables
 from app.audit.verify import Damage, Finding, OpenChain, verify
 from app.database.appender import AuditRow
 from app.database.engine import Database
@@ -43,6 +44,7 @@ class AuditVerification:
     records: int
     chains: int
     tampering: tuple[Tampering, ...]
+    rows: tuple[RowFinding, ...]  # of keys and activations that are not as on record
     open_chains: tuple[OpenChain, ...]  # their writers still run, or died
     warnings: tuple[str, ...]
     checkpoint: str | None  # the root of the one that was compared
@@ -57,10 +59,11 @@ async def verify_audit(
         covered = _from_month(kept, since_month) if kept else None
         found = await verify(_told(connection, since_month, report), covered)
         tampering = tuple([await _located(connection, finding) for finding in found.findings])
+        rows = await compare_tables(connection)
         warnings = await _warnings(database)
     root = kept.root if kept else None
     return AuditVerification(
-        found.intact, found.records, found.chains, tampering, found.open_chains, warnings, root
+        found.intact and not rows, found.records, found.chains, tampering, rows, found.open_chains, warnings, root
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from sqlalchemy.exc import ProgrammingError
 
@@ -30,14 +31,19 @@ from app.settings import Settings
 @asynccontextmanager
 async def inspecting(settings: Settings) -> AsyncIterator[Database]:
     """To look, even where the guards of the tables are gone. Creates nothing: an empty audit would look intact."""
-    file = settings.data_dir / FILE_NAME
-    if not settings.database_url and not file.exists():
-        raise DatabaseNotReady(f"There is no database at {file.resolve()}: is NORMALCY_DATA_DIR the right folder?")
+    refuse_missing(settings)
     async with _opened(settings) as database:
         missing = await pending_migrations(database)
         if missing:
             raise PendingMigrations(missing)
         yield database
+
+
+def refuse_missing(settings: Settings) -> None:
+    """For commands to which an empty database would be the wrong one."""
+    file = settings.data_dir / FILE_NAME
+    if not settings.database_url and not file.exists():
+        raise DatabaseNotReady(f"There is no database at {file.resolve()}: is NORMALCY_DATA_DIR the right folder?")
 
 
 @asynccontextmanager
@@ -50,17 +56,21 @@ async def visiting(settings: Settings) -> AsyncIterator[Database]:
         yield database
 
 
-@asynccontextmanager
-async def recording(settings: Settings, database: Database, command: str) -> AsyncIterator[AuditWriter]:
-    """Raises AuditUnavailable where nothing can be recorded, before anything is shown."""
-    facts = {
+def command_facts(settings: Settings, command: str) -> dict[str, Any]:
+    """Who writes the chain of a command."""
+    return {
         "command": command,
         "host": socket.gethostname(),
         "process": os.getpid(),
         "version": app.__version__,
         "settings_sha256": settings.fingerprint(),
     }
-    budget = settings.audit_budget_seconds
+
+
+@asynccontextmanager
+async def recording(settings: Settings, database: Database, command: str) -> AsyncIterator[AuditWriter]:
+    """Raises AuditUnavailable where nothing can be recorded, before anything is shown."""
+    facts, budget = command_facts(settings, command), settings.audit_budget_seconds
     writer = AuditWriter(database.appender(), facts, make_metrics(), budget_seconds=budget)
     try:
         await writer.start()

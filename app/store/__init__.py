@@ -13,7 +13,7 @@ number in `app.domain` and teach `artefact` to read both.
 """
 
 from app.store.publish import check_new_version, publish
-from app.store.registry import StoredModel, Verification, highest_version, load, verify, versions
+from app.store.registry import StoredModel, Verification, highest_version, load, sites, verify, versions, versions_of
 
 __all__ = [
     "StoredModel",
@@ -22,6 +22,8 @@ __all__ = [
     "highest_version",
     "load",
     "publish",
+    "sites",
     "verify",
     "versions",
+    "versions_of",
 ]

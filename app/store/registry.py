@@ -34,18 +34,27 @@ class Verification:
 
 def versions(root: Path) -> dict[str, tuple[str, ...]]:
     """Site -> its versions, lowest first; without an activation on record the last one is current."""
-    if not root.is_dir():
-        return {}
-    sites = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and is_site(entry.name))
-    found = ((site, _versions_of(root / site)) for site in sites)
+    found = ((site, _versions_in(root / site)) for site in sites(root))
     return {site: numbers for site, numbers in found if numbers}
 
 
-def highest_version(root: Path, site: str) -> str:
-    known = versions(root)
-    if site not in known:
+def sites(root: Path) -> tuple[str, ...]:
+    """Every folder with the name of a site, whatever is in it."""
+    if not root.is_dir():
+        return ()
+    return tuple(sorted(entry.name for entry in root.iterdir() if entry.is_dir() and is_site(entry.name)))
+
+
+def versions_of(root: Path, site: str) -> tuple[str, ...]:
+    """Of one site, lowest first. Whatever is wrong with another site does not matter here."""
+    numbers = _versions_in(root / site) if site in sites(root) else ()
+    if not numbers:
         raise UnknownSite(site)
-    return known[site][-1]
+    return numbers
+
+
+def highest_version(root: Path, site: str) -> str:
+    return versions_of(root, site)[-1]
 
 
 def load(root: Path, site: str, version: str, expected_sha256: str | None = None) -> StoredModel:
@@ -53,10 +62,7 @@ def load(root: Path, site: str, version: str, expected_sha256: str | None = None
 
     `expected_sha256` is the digest on record elsewhere, if there is one: it shows that a whole version was replaced.
     """
-    known = versions(root)
-    if site not in known:
-        raise UnknownSite(site)
-    if version not in known[site]:
+    if version not in versions_of(root, site):
         raise UnknownVersion(site, version)
     files = _read_files(root / site / version)
     sums = files.pop(SUMS)
@@ -87,16 +93,22 @@ def _verify_one(root: Path, site: str, version: str) -> Verification:
         return Verification(site, version, None, refused)
 
 
-def _versions_of(folder: Path) -> tuple[str, ...]:
-    names = (entry.name for entry in folder.iterdir() if is_version(entry.name))
-    return tuple(sorted(names, key=version_order))
+def _versions_in(folder: Path) -> tuple[str, ...]:
+    return tuple(sorted((entry.name for entry in _entries(folder) if is_version(entry.name)), key=version_order))
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError as error:
+        raise ArtefactRefused(folder.name, f"it cannot be read ({error.strerror}).") from error
 
 
 def _read_files(folder: Path) -> dict[str, bytes]:
     if folder.is_symlink() or not folder.is_dir():
         raise ArtefactRefused(folder.name, "it is not a folder.")
     expected = {*FILES, SUMS}
-    found = {entry.name: entry for entry in folder.iterdir()}
+    found = {entry.name: entry for entry in _entries(folder)}
     for name in sorted(expected - found.keys()):
         raise ArtefactRefused(name, "it is missing.")
     for name in sorted(found.keys() - expected):

@@ -27,6 +27,7 @@ ANSWERS: Mapping[type[NormalcyError], Problem] = {
     errors.UnknownRecord: kinds.UNKNOWN_RECORD,
     errors.ActivationRefused: kinds.INPUT_REFUSED,
     errors.NoModelLoaded: kinds.NO_MODEL,
+    errors.SiteNotServed: kinds.NO_MODEL,
     errors.ArtefactRefused: kinds.NO_MODEL,
     errors.AuditUnavailable: kinds.NOT_AUDITED,
     errors.AuditQueueFull: kinds.QUEUE_FULL,
@@ -50,6 +51,7 @@ ANSWERS: Mapping[type[NormalcyError], Problem] = {
 }
 DETAILS: Mapping[type[NormalcyError], str] = {
     errors.DatabaseUnavailable: "The database cannot be reached, or did not answer in time; try again shortly.",
+    errors.SiteNotServed: "The current version of this site cannot be used; GET /health/ready says why.",
 }
 STATUSES = {404: kinds.UNKNOWN_ROUTE, 405: kinds.METHOD_NOT_ALLOWED}
 

@@ -9,9 +9,11 @@ from uuid import UUID
 from sqlalchemy import Executable, insert, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.audit import changes
 from app.audit.checkpoint import Checkpoint
 from app.audit.records import Draft
 from app.audit.verify import Verification, verify
+from app.database.activations import Activation
 from app.audit.writer import AuditWriter
 from app.database.appender import AuditRow
 from app.database.engine import Database
@@ -49,6 +51,11 @@ def score(request_id: str = "request-1", **changes: Any) -> Draft:
 
 def refusal() -> Draft:
     return Draft("refusal", utc_now(), "key:abcdefgh", ROUTE, 422, "request-2", output={"codes": ["out_of_range"]})
+
+
+async def activate(connection: AsyncConnection, ref: ModelRef = MODEL, by: str = "key:x", **more: Any) -> Activation:
+    """As another process would."""
+    return await changes.activate(connection, ref, Draft("activation", utc_now(), by), FACTS, **more)
 
 
 async def write_until_served(writer: AuditWriter) -> UUID:

@@ -5,13 +5,13 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from app.audit.writer import AuditWriter
-from app.database.activations import activations_since, record_activation
+from app.database.activations import activations_since
 from app.database.appender import AuditRow
 from app.database.engine import Database
 from app.database.partitions import partition_name
 from app.database.times import month_of, utc_now
 from app.errors import DatabaseUnavailable
-from tests.audit.recording import all_rows, score
+from tests.audit.recording import activate, all_rows, score
 
 pytestmark = pytest.mark.anyio
 ON_POSTGRES = pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
@@ -19,6 +19,7 @@ ON_SQLITE = pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
 PARTITION = partition_name(month_of(utc_now()))
 
 OTHERS = ", ".join(name for name in AuditRow._fields if name not in ("month", "seq"))
+ACTIVATED, PLACE = "version, sha256, activated_at, activated_by", "month, chain_id, seq"
 
 CHANGES = [
     "UPDATE audit_records SET status = 201",
@@ -44,7 +45,8 @@ SQLITE_CHANGES = [
     "INSERT OR IGNORE INTO audit_records SELECT * FROM audit_records",
     "INSERT INTO audit_records SELECT * FROM audit_records WHERE true ON CONFLICT DO UPDATE SET status = 1",
     "UPDATE OR REPLACE audit_records SET seq = 1 WHERE seq = 2",
-    "INSERT OR REPLACE INTO activations SELECT id, 'AA', version, sha256, activated_at, activated_by FROM activations",
+    f"INSERT OR REPLACE INTO activations SELECT id, 'AA', {ACTIVATED}, month, chain_id, seq + 1 FROM activations",  # noqa: S608
+    f"INSERT OR REPLACE INTO activations SELECT id + 1, 'AA', {ACTIVATED}, {PLACE} FROM activations",  # noqa: S608
     f"INSERT OR REPLACE INTO audit_records (rowid, month, seq, {OTHERS}) "  # noqa: S608 - another key, a row's rowid
     f"SELECT 1, month, 77, {OTHERS} FROM audit_records WHERE seq = 2",
 ]
@@ -68,7 +70,7 @@ async def allowed(database: Database, changes: list[str], *before: str) -> list[
 async def rows(database: Database, writer: AuditWriter) -> list[AuditRow]:
     await writer.write([score(), score()])
     async with database.writing() as connection:
-        await record_activation(connection, "SoV", "1.0.0", "ab" * 32, "admin", utc_now)
+        await activate(connection)
     return await all_rows(database)
 
 

@@ -16,7 +16,7 @@ def test_a_payload_has_exactly_the_keys_of_the_contract() -> None:
 
 
 def test_the_kinds_are_those_of_the_contract() -> None:
-    assert set(KINDS) == {"score", "refusal", "read", "activation", "genesis", "seal"}
+    assert set(KINDS) == {"score", "refusal", "read", "key", "activation", "genesis", "seal"}
 
 
 def test_bytes_are_canonical() -> None:

@@ -6,9 +6,11 @@ from itertools import repeat
 
 import pytest
 
-from app.database.activations import activations_since, current_activations, history, record_activation
+from app.database.activations import activations_since, current_activations, history
 from app.database.engine import Database
 from app.database.times import timestamp, utc_now
+from app.domain.card import ModelRef
+from tests.audit.recording import activate
 
 pytestmark = pytest.mark.anyio
 NOW = utc_now()
@@ -20,7 +22,7 @@ async def activated(database: Database) -> Database:
     for minute, (site, version) in enumerate(LINE):
         async with database.writing() as connection:
             at = repeat(NOW + timedelta(minutes=minute)).__next__
-            await record_activation(connection, site, version, "ab" * 32, "key:x", at)
+            await activate(connection, ModelRef(site, version, "ab" * 32), clock=at)
     return database
 
 
@@ -58,13 +60,13 @@ async def test_a_poll_sees_each_activation_once_and_in_order(activated: Database
 async def test_a_poll_misses_none_of_several_at_the_same_time(database: Database) -> None:
     """An id that was drawn first must not become visible last: the second activation waits for the first."""
 
-    async def activate(site: str) -> None:
+    async def another() -> None:
         async with database.writing() as connection:
-            await record_activation(connection, site, "1.0.0", "ab" * 32, "key:x", lambda: NOW)
+            await activate(connection, ModelRef("AA", "1.0.0", "ab" * 32))
 
     async with database.writing() as first:
-        await record_activation(first, "SoV", "1.0.0", "ab" * 32, "key:x", lambda: NOW)
-        second = asyncio.create_task(activate("AA"))
+        await activate(first)
+        second = asyncio.create_task(another())
         await asyncio.sleep(0.2)
         async with database.reading() as connection:
             assert await activations_since(connection, 0) == []

@@ -1,5 +1,7 @@
 """The migrations, from nothing, on both databases."""
 
+from typing import Any
+
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
@@ -26,7 +28,7 @@ def test_there_is_exactly_one_head() -> None:
 
 
 async def test_an_empty_database_is_refused_until_it_is_upgraded(empty: Database) -> None:
-    assert await pending_migrations(empty) == ("0001", "0002", "0003")
+    assert await pending_migrations(empty) == ("0001", "0002", "0003", "0004")
     with pytest.raises(PendingMigrations, match="0001"):
         await check_database(empty)
     assert await upgrade(empty) == ()
@@ -65,7 +67,9 @@ async def test_partitions_reach_two_years_ahead_and_an_upgrade_adds_the_missing_
         return
     async with own.writing() as connection:
         last = "SELECT max(relid::text) FROM pg_partition_tree('audit_records') WHERE isleaf"
-        await connection.execute(text(f"DROP TABLE {await connection.scalar(text(last))}"))
+        name = await connection.scalar(text(last))
+        await connection.execute(text(f"ALTER TABLE audit_records DETACH PARTITION {name}"))
+        await connection.execute(text(f"DROP TABLE {name}"))
     assert await ahead() == MONTHS_AHEAD - 1
     await upgrade(own)
     assert await ahead() == MONTHS_AHEAD
@@ -78,7 +82,9 @@ async def test_the_embedded_file_is_private(empty_settings: Settings, empty: Dat
 
 
 def _differences(connection: Connection) -> list[object]:
-    def ours(_object: object, name: str | None, kind: str, *_rest: object) -> bool:
+    def ours(thing: Any, name: str | None, kind: str, *_rest: object) -> bool:
+        if kind == "foreign_key_constraint":  # PostgreSQL lists one more for each month
+            return thing.elements[0].target_fullname.split(".")[0] in metadata.tables
         return kind != "table" or name in metadata.tables
 
     context = MigrationContext.configure(connection, opts={"include_object": ours, "compare_type": True})

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 import httpx
 import uvloop
 
+from app.audit.changes import add_key
 from app.database.engine import Database, open_database
-from app.database.keys import make_key, save_key
+from app.database.keys import make_key
 from app.database.records import stream_chains
 from app.database.times import utc_now
 from app.domain.golden import GoldenInput
@@ -146,7 +147,7 @@ def create_key(settings: Settings, scopes: Iterable[str], **more: Any) -> str:
     async def save(database: Database) -> str:
         made = make_key("test", scopes, utc_now(), **more)
         async with database.writing() as connection:
-            await save_key(connection, made.key)
+            await add_key(connection, made.key, "test", {"command": "test"}, utc_now())
         return made.text
 
     return on_database(settings, save)

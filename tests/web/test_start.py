@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.audit.checkpoint import parse
-from app.errors import ArtefactRefused, PendingMigrations, SecondServe
+from app.errors import PendingMigrations, SecondServe
 from app.services.checkpoints import FOLDER
 from app.settings import Settings, load_settings
 from tests.postgres import PostgresServer
@@ -33,14 +33,16 @@ def test_an_embedded_database_is_made_and_migrated_by_the_start(models_dir: Path
             pass
 
 
-def test_a_model_that_does_not_reproduce_its_golden_cases_refuses_the_start(tmp_path: Path) -> None:
+def test_a_model_that_does_not_reproduce_its_golden_cases_is_not_served(tmp_path: Path) -> None:
     publish_a_model(tmp_path / "models")
     settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path)})
-    with (
-        pytest.raises(ArtefactRefused, match="golden cases are not reproduced"),
-        serving(settings, tmp_path / "models"),
-    ):
-        pass
+    with serving(settings, tmp_path / "models") as running:
+        assert running.score().status_code == 503
+        not_ready = running.client.get("/health/ready")
+        assert (not_ready.status_code, not_ready.json()["checks"]["models_loaded"]) == (503, False)
+        [warning] = not_ready.json()["warnings"]
+        assert warning["code"] == "site_not_served"
+        assert "golden cases are not reproduced" in warning["message"]
 
 
 def test_without_a_model_it_serves_everything_but_scores(tmp_path: Path) -> None:
@@ -78,7 +80,8 @@ def test_replicas_share_activations_and_write_chains_of_their_own(two: list[Runn
     answers = [running.score(READING).json() for running in two]
     assert answers[0]["score"] == answers[1]["score"]
     assert {answer["provenance"]["model"]["version"] for answer in answers} == {"1.0.0"}
-    assert len(one.records("genesis")) == 2
+    writers = [record for record in one.records("genesis") if "models" in record.input]
+    assert len(writers) == 3  # of two replicas, and of the activation
 
 
 def test_checkpoints_follow_the_chains_to_their_seal(settings: Settings, models_dir: Path) -> None:

@@ -13,7 +13,9 @@ Moment = Field(description="UTC, RFC 3339.", examples=["2026-11-15T10:30:00.123Z
 class Site(Described):
     site: str
     name: str
-    current: str = Field(description="The version that answers when the caller names none.")
+    current: str | None = Field(
+        description="The version that answers when the caller names none; null: it cannot be used, and scores are 503."
+    )
     loaded: list[str] = Field(description="Versions in memory.")
 
 
