@@ -17,7 +17,7 @@ async def create_key(
 ) -> NewKey:
     """`days` 0: it never expires. A database is made only if told so: a key in the wrong one opens nothing."""
     if not new_database:
-        refuse_missing(settings)
+        refuse_missing(settings, " If it is, --new-database makes one.")
     async with visiting(settings) as database, database.writing() as connection:
         now = utc_now()
         made = make_key(name, scopes, now, now + timedelta(days=days) if days else None)

@@ -39,11 +39,12 @@ async def inspecting(settings: Settings) -> AsyncIterator[Database]:
         yield database
 
 
-def refuse_missing(settings: Settings) -> None:
+def refuse_missing(settings: Settings, or_else: str = "") -> None:
     """For commands to which an empty database would be the wrong one."""
     file = settings.data_dir / FILE_NAME
     if not settings.database_url and not file.exists():
-        raise DatabaseNotReady(f"There is no database at {file.resolve()}: is NORMALCY_DATA_DIR the right folder?")
+        asked = f"is NORMALCY_DATA_DIR the right folder?{or_else}"
+        raise DatabaseNotReady(f"There is no database at {file.resolve()}: {asked}")
 
 
 @asynccontextmanager

@@ -1,4 +1,5 @@
 import hashlib
+import re
 from datetime import datetime, timedelta
 
 import pytest
@@ -6,10 +7,11 @@ import pytest
 from app.cli.keys import Scope
 from app.database.engine import Database
 from app.database.keys import SCOPES, SHAPE, list_keys
+from app.database.sqlite import FILE_NAME
 from app.settings import Settings
-from tests.cli.running import Normalcy
+from tests.cli.running import Normalcy, tamper
 from tests.postgres import PostgresServer
-from tests.web.serving import on_database
+from tests.web.serving import on_database, records
 
 CREATE = ("keys", "create", "--name", "ward 7", "--scope", "score", "--scope", "audit:read")
 
@@ -36,11 +38,53 @@ def test_a_key_stands_alone_on_standard_output_and_is_kept_as_a_hash_only(
     assert listed.json[0]["scopes"] == ["audit:read", "score"]
 
 
-def test_a_key_expires_after_its_days_and_never_without(normalcy: Normalcy) -> None:
-    made = normalcy(*CREATE, "--days", 30, "--json").json
+@pytest.mark.parametrize(("option", "days"), [((), 365), (("--days", 30), 30)])
+def test_a_key_expires_after_its_days_or_a_year(normalcy: Normalcy, option: tuple[object, ...], days: int) -> None:
+    made = normalcy(*CREATE, *option, "--json").json
     created, expires = (datetime.fromisoformat(made[name]) for name in ("created_at", "expires_at"))
-    assert expires - created == timedelta(days=30)
-    assert normalcy(*CREATE, "--json").json["expires_at"] is None
+    assert expires - created == timedelta(days=days)
+
+
+def test_a_key_for_ever_is_made_with_a_warning_only(normalcy: Normalcy) -> None:
+    done = normalcy(*CREATE, "--days", 0, "--json")
+    assert done.json["expires_at"] is None
+    assert "Warning: this key never expires" in done.err
+    assert "Warning" not in normalcy(*CREATE).err
+
+
+def test_a_list_announces_what_expires_within_30_days(normalcy: Normalcy) -> None:
+    soon = normalcy(*CREATE, "--days", 30, "--json").json
+    later = normalcy(*CREATE, "--days", 31, "--json").json
+    listed = {key["key_id"]: key["expires_soon"] for key in normalcy("keys", "list", "--json").json}
+    assert listed == {soon["key_id"]: True, later["key_id"]: False}
+    assert normalcy("keys", "list").out.count("soon") == 1
+
+
+def test_making_and_revoking_a_key_is_recorded_once_each_and_verified(normalcy: Normalcy, settings: Settings) -> None:
+    made = normalcy(*CREATE, "--json").json
+    for _ in range(2):  # the second time changes nothing
+        revoked = normalcy("keys", "revoke", made["key_id"], "--json").json
+    told = sorted((r for r in records(settings) if r.kind == "key"), key=lambda record: record.record_id)
+    assert [(r.output["step"], r.output["key_id"], r.route) for r in told] == [
+        ("created", made["key_id"], "normalcy keys create"),
+        ("revoked", made["key_id"], "normalcy keys revoke"),
+    ]
+    assert (told[0].output["expires_at"], told[0].output["scopes"]) == (made["expires_at"], ["audit:read", "score"])
+    assert told[1].output["revoked_at"] == revoked["revoked_at"]
+    assert {r.principal.partition(":")[0] for r in told} == {"command-line"}
+    assert normalcy("audit", "verify").code == 0
+
+
+def test_a_key_that_was_prolonged_is_tampering(normalcy: Normalcy, settings: Settings) -> None:
+    key_id = normalcy(*CREATE, "--json").json["key_id"]
+    tamper(settings, "UPDATE api_keys SET expires_at = '2999-01-01T00:00:00.000Z'")
+    done = normalcy("audit", "verify")
+    assert done.code == 1
+    assert done.out.startswith(f"ROW_CHANGED: row {key_id} of api_keys (record ")
+    assert "other than on record: expires_at.\n" in done.out
+    assert "TAMPERED WITH" in done.out
+    assert [row["damage"] for row in normalcy("audit", "verify", "--json").json["rows"]] == ["ROW_CHANGED"]
+    assert normalcy("audit", "verify", "--since", "2999-01").code == 1  # keys are compared whatever the month
 
 
 def test_a_revoked_key_stays_revoked_and_listed(normalcy: Normalcy) -> None:
@@ -59,7 +103,7 @@ def test_an_unknown_key_is_one_sentence(normalcy: Normalcy) -> None:
     assert (done.code, done.out, done.err) == (1, "", "normalcy: No API key has the id abcdefgh.\n")
 
 
-@pytest.mark.parametrize("wrong", [["--scope", "everything"], [], ["--scope", "score", "--days", "0"]])
+@pytest.mark.parametrize("wrong", [["--scope", "everything"], [], ["--scope", "score", "--days", "-1"]])
 def test_a_scope_must_be_one_that_there_is(alone: Normalcy, wrong: list[str]) -> None:
     assert alone("keys", "create", "--name", "x", *wrong).code == 2
 
@@ -69,10 +113,24 @@ def test_a_name_is_short_and_printable(alone: Normalcy, name: str) -> None:
     assert alone("keys", "create", "--name", name, "--scope", "score").code == 2
 
 
-def test_the_first_key_of_a_fresh_machine_needs_no_other_command(alone: Normalcy, embedded: Settings) -> None:
-    assert "No API key exists" in alone("keys", "list").out
-    assert alone(*CREATE).code == 0
+def test_a_command_says_which_database_it_writes_to(normalcy: Normalcy, settings: Settings) -> None:
+    said = normalcy(*CREATE).err.splitlines()[0]
+    if settings.database_url:
+        assert re.fullmatch(r"Database: normalcy_test_\w+ of PostgreSQL at \S+", said)
+    else:
+        assert said == f"Database: {settings.data_dir.resolve() / FILE_NAME}"
+
+
+def test_no_database_is_made_by_the_way(alone: Normalcy, embedded: Settings) -> None:
+    for command in (CREATE, ("keys", "list"), ("keys", "revoke", "abcdefgh")):
+        done = alone(*command)
+        assert (done.code, done.out) == (1, "")
+        assert "There is no database at" in done.err
+        assert not embedded.data_dir.exists()
+    assert "--new-database" in alone(*CREATE).err
+    assert alone(*CREATE, "--new-database").code == 0
     assert len(on_database(embedded, kept)) == 1
+    assert alone(*CREATE).code == 0
 
 
 def test_a_login_that_may_not_make_keys_is_told_so(
@@ -85,6 +143,6 @@ def test_a_login_that_may_not_make_keys_is_told_so(
         done = alone(*CREATE)
         assert (done.code, done.out) == (1, "")
         assert "lacks the rights" in done.err
-        assert len(done.err.splitlines()) == 1
+        assert len(done.err.splitlines()) == 2  # and which database
     finally:
         server.run("DROP ROLE normalcy_test_login")

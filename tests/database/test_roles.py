@@ -8,14 +8,16 @@ from urllib.parse import urlsplit
 import asyncpg  # type: ignore[import-untyped]
 import pytest
 
+from app.audit.tables import compare_tables
 from app.audit.writer import AuditWriter
+from app.database.activations import all_activations
 from app.database.engine import Database, open_database
 from app.database.migrate import upgrade
 from app.database.readiness import check_database
 from app.database.roles import AUDITOR, OWNER, WRITER
 from app.observability import make_metrics
 from app.settings import Settings
-from tests.audit.recording import FACTS, score, verified
+from tests.audit.recording import FACTS, activate, score, verified
 from tests.postgres import PostgresServer, as_login
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("empty_settings", ["postgresql"], indirect=True)]
@@ -73,12 +75,31 @@ async def test_the_service_writes_records_and_cannot_read_or_change_them(
     assert (await verified(own)).records == 3
 
 
+async def test_the_service_activates_with_a_record_and_not_without(own: Database, service: Database) -> None:
+    async with service.writing() as connection:
+        made = await activate(connection)
+    connection = await asyncpg.connect(service.location)
+    columns = "site, version, sha256, activated_at, activated_by"
+    row = f"INSERT INTO activations ({columns}, month, chain_id, seq) VALUES ('AA', '1', 'ab', 'now', 'x', $1, $2, $3)"  # noqa: S608
+    for place in ((made.month, made.chain_id, 9), (None, None, None), made.place):
+        with pytest.raises(asyncpg.IntegrityConstraintViolationError):  # no such record; none at all; another's
+            await connection.execute(row, *place)
+    with pytest.raises(asyncpg.IntegrityConstraintViolationError):
+        await connection.execute(f"INSERT INTO activations ({columns}) VALUES ('AA', '1', 'ab', 'now', 'x')")  # noqa: S608
+    await connection.close()
+    async with own.reading() as reading:
+        assert await all_activations(reading) == [made]
+        assert await compare_tables(reading) == ()
+
+
 async def test_an_auditor_reads_and_cannot_write(
     own: Database, service: Database, empty_settings: Settings, login: str, server: PostgresServer
 ) -> None:
     server.run(f"REVOKE normalcy_writer FROM {login}")
     server.run(f"GRANT normalcy_auditor TO {login}")
     assert (await verified(service)).intact
+    async with service.reading() as reading:
+        assert await compare_tables(reading) == ()
     connection = await asyncpg.connect(service.location)
     for statement in [*FORBIDDEN_TO_THE_SERVICE, "INSERT INTO audit_records SELECT * FROM audit_records"]:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):

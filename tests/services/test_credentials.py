@@ -1,3 +1,5 @@
+import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -26,6 +28,26 @@ def test_once_a_key_was_seen_a_credential_is_required_for_good() -> None:
     keyring.replace([make_key("a", ["score"], NOW).key])
     keyring.replace([])
     assert keyring.has_seen_keys
+
+
+def test_a_key_that_is_over_does_not_open_the_loopback_again() -> None:
+    """Nor after a restart: the keyring is filled anew from all keys that were ever made."""
+    expired = make_key("a", ["score"], NOW, NOW - timedelta(days=1)).key
+    revoked = replace(make_key("b", ["score"], NOW).key, revoked_at="2026-11-14T00:00:00.000Z")
+    for over in (expired, revoked):
+        keyring = Keyring([over])
+        assert keyring.live(NOW) == []
+        assert keyring.has_seen_keys
+
+
+def test_the_next_expiry_is_that_of_the_first_live_key_to_end() -> None:
+    assert Keyring().next_expiry_seconds(NOW) == math.inf
+    ends = [None, timedelta(days=-1), timedelta(days=40), timedelta(days=3)]
+    keys = [make_key("a", ["score"], NOW, NOW + after if after else None).key for after in ends]
+    assert Keyring(keys[:2]).next_expiry_seconds(NOW) == math.inf
+    assert Keyring(keys).next_expiry_seconds(NOW) == timedelta(days=3).total_seconds()
+    edited = replace(keys[0], expires_at="never")
+    assert Keyring([edited]).next_expiry_seconds(NOW) == math.inf
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])

@@ -1,11 +1,58 @@
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+
+import pytest
 
 from app.database.migrate import upgrade
 from app.database.partitions import partition_name
 from app.database.times import later_month, month_of, utc_now
-from app.settings import load_settings
+from app.settings import Settings, load_settings
+from app.web.schemas.lookups import Ready
 from tests.postgres import PostgresServer
-from tests.web.serving import on_database, publish_small, serving
+from tests.web.serving import create_key, on_database, publish_small, serving
+
+METRIC = "normalcy_key_expiry_seconds "
+
+
+def warnings_with_keys(settings: Settings, models: Path, *days: float) -> list[str]:
+    """Of a service whose keys expire after so many days."""
+    for after in days:
+        create_key(settings, ["score"], expires=utc_now() + timedelta(days=after))
+    with serving(settings, models) as running:
+        ready = running.client.get("/health/ready")
+        assert ready.status_code == 200
+        warnings = Ready.model_validate(ready.json(), strict=True).warnings
+        ids = [key.key_id for key in running.service.keyring.live(utc_now())]
+        assert not any(key_id in warning.message for key_id in ids for warning in warnings)
+        assert running.score().status_code == 401  # with no credential, whatever became of the keys
+    return [f"{warning.code}: {warning.message}" for warning in warnings]
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    publish_small(tmp_path / "models", "SoV", "1.0.0", 0)
+    return tmp_path / "models"
+
+
+def test_readiness_warns_a_month_before_a_key_expires(settings: Settings, models: Path) -> None:
+    assert warnings_with_keys(settings, models, 31) == []
+    [warning] = warnings_with_keys(settings, models, 29, 5)
+    assert warning.startswith("key_expires_soon: 2 API keys expire within 30 days, the first at ")
+
+
+def test_readiness_warns_when_the_last_key_is_over(settings: Settings, models: Path) -> None:
+    [warning] = warnings_with_keys(settings, models, -1)
+    assert warning.startswith("no_live_key: ")
+
+
+def test_the_metric_counts_down_to_the_next_expiry(settings: Settings, models: Path) -> None:
+    with serving(replace(settings, metrics="open"), models) as running:
+        assert "normalcy_key_expiry_seconds +Inf" in running.client.get("/metrics").text
+        create_key(settings, ["score"], expires=utc_now() + timedelta(days=10))
+        running.inside(running.service.watcher.look())
+        [line] = [line for line in running.client.get("/metrics").text.splitlines() if line.startswith(METRIC)]
+        assert 9 * 86400 < float(line.split()[1]) <= 10 * 86400
 
 
 def test_readiness_warns_before_the_audit_runs_out_of_months(server: PostgresServer, tmp_path: Path) -> None:
