@@ -28,7 +28,7 @@ DETAILED_TYPES = {
     "genesis": _coding(DICOM, "110120", "Application Start"),
     "seal": _coding(DICOM, "110121", "Application Stop"),
 }
-ACTIONS = {"read": "R", "activation": "U"}
+ACTIONS = {"read": "R", "key": "U", "activation": "U"}
 EXECUTE = "E"
 
 SUCCESS, MINOR_FAILURE, SERIOUS_FAILURE = "0", "4", "8"

@@ -86,7 +86,7 @@ async def test_a_record_tells_neither_the_secret_nor_its_hash(kept: Kept, databa
 
 
 async def test_every_changed_column_of_a_key_is_named(kept: Kept, database: Database) -> None:
-    changes = {
+    changes: dict[str, dict[str, object]] = {
         "name": {"name": "another"},
         "scopes": {"scopes": "admin score"},
         "created_at": {"created_at": timestamp(NOW - timedelta(days=1))},

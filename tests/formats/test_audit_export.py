@@ -131,6 +131,7 @@ class TestFhir:
         assert codes() == ("110100", "E", False)
         assert codes(kind="read", principal="x", route="/v1/audit/records") == ("110101", "R", True)
         assert codes(kind="activation", principal="x") == ("110100", "U", True)
+        assert codes(kind="key", principal="x") == ("110100", "U", True)
         assert codes(kind="score", principal="x", route="/v1/sites/{site}/score") == ("rest", "E", True)
         assert codes(kind="score", principal="x", route="normalcy score") == ("110100", "E", True)
 

@@ -3,7 +3,9 @@
 import io
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -41,7 +43,7 @@ def put(settings: Settings, site: str, version: str, sha256: str) -> None:
 def put_without_a_record(settings: Settings) -> None:
     async def work(database: Database) -> None:
         async with database.engine.connect() as connection:
-            driver = (await connection.get_raw_connection()).driver_connection
+            driver: Any = (await connection.get_raw_connection()).driver_connection
             await driver.execute("PRAGMA foreign_keys = OFF")  # as another program would
             await connection.execute(UNRECORDED, {"sha256": "0" * 64, "chain": "0" * 32})
             await connection.commit()
@@ -49,7 +51,7 @@ def put_without_a_record(settings: Settings) -> None:
     on_database(settings, work)
 
 
-BAD = {
+BAD: dict[str, tuple[Callable[[Settings, Path], None], str]] = {
     "unknown version": (lambda settings, models: put(settings, "SoV", "9.9.9", "0" * 64), "no model version 9.9.9"),
     "wrong digest": (lambda settings, models: put(settings, "SoV", "1.0.0", "0" * 64), "not the one on record"),
     "broken version": (lambda settings, models: damage(models, "1.1.0"), "posterior.npz"),
