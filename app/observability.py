@@ -50,6 +50,8 @@ class Metrics:
     audit_failures: Counter
     audit_dropped: Counter
     key_expiry_seconds: Gauge
+    checkpoint_age_seconds: Gauge
+    checkpoint_failures: Counter
 
 
 def make_metrics() -> Metrics:
@@ -82,6 +84,10 @@ def make_metrics() -> Metrics:
         key_expiry_seconds=Gauge(
             "normalcy_key_expiry_seconds", "Until the next API key expires; +Inf while none will.", registry=r
         ),
+        checkpoint_age_seconds=Gauge(
+            "normalcy_checkpoint_age_seconds", "Since the last good checkpoint of the audit, or the start.", registry=r
+        ),
+        checkpoint_failures=Counter("normalcy_checkpoint_failures", "Checkpoints that failed.", registry=r),
     )
 
 

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
+from functools import cached_property
 from typing import Literal
 from uuid import UUID
 
@@ -17,26 +17,28 @@ import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.appender import Head
-from app.database.records import heads
+from app.database.records import database_name, heads
 from app.database.times import timestamp
 from app.errors import CheckpointRefused
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Checkpoint:
     taken_at: str
     ends: Mapping[UUID, Head]  # by chain
+    database: str = ""  # whose ends they are; empty: written before checkpoints said so
 
-    @property
+    @cached_property
     def root(self) -> str:
         return merkle_root([_leaf(end) for _, end in sorted(self.ends.items())]).hex()
 
 
-class _First(msgspec.Struct, forbid_unknown_fields=True):
+class _First(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     v: Literal[1]
     taken_at: str
     chains: int
     root: str
+    database: str = ""
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
@@ -48,25 +50,26 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 async def take_checkpoint(connection: AsyncConnection, now: datetime, since_month: str = "") -> Checkpoint:
     found = await heads(connection, since_month)
-    return Checkpoint(timestamp(now), {head.chain_id: head for head in found})
+    return Checkpoint(timestamp(now), {head.chain_id: head for head in found}, await database_name(connection))
+
+
+def forgotten(before: Checkpoint, now: Checkpoint) -> dict[UUID, Head]:
+    """The ends that the chains had and, contrary to all that is done to chains, have no more."""
+    return {
+        chain_id: end
+        for chain_id, end in before.ends.items()
+        if (then := now.ends.get(chain_id)) is None
+        or then.seq < end.seq
+        or (then.seq == end.seq and then.row_hash != end.row_hash)
+    }
 
 
 def render(checkpoint: Checkpoint) -> bytes:
     """JSON lines: what it is and its root, then one line per chain."""
-    first = _First(1, checkpoint.taken_at, len(checkpoint.ends), checkpoint.root)
+    first = _First(1, checkpoint.taken_at, len(checkpoint.ends), checkpoint.root, checkpoint.database)
     ends = (end for _, end in sorted(checkpoint.ends.items()))
     lines = [_Line(end.month, end.chain_id, end.seq, end.row_hash.hex()) for end in ends]
     return msgspec.json.Encoder().encode_lines([first, *lines])
-
-
-def save(checkpoint: Checkpoint, folder: Path) -> Path:
-    """One file per day, replaced as the day goes on, whole at every moment."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = folder / f"{checkpoint.taken_at[:10]}.jsonl"
-    draft = file.with_suffix(".draft")
-    draft.write_bytes(render(checkpoint))
-    draft.replace(file)
-    return file
 
 
 def parse(content: bytes) -> Checkpoint:
@@ -77,7 +80,7 @@ def parse(content: bytes) -> Checkpoint:
         ends = [_end(msgspec.json.decode(line, type=_Line)) for line in lines]
     except ValueError as error:  # of msgspec, and of text that is not hexadecimal
         raise CheckpointRefused("The file is not a checkpoint.") from error
-    checkpoint = Checkpoint(header.taken_at, {end.chain_id: end for end in ends})
+    checkpoint = Checkpoint(header.taken_at, {end.chain_id: end for end in ends}, header.database)
     if (header.chains, header.root) != (len(lines), checkpoint.root):
         raise CheckpointRefused("The checkpoint is not what its own root says: it was cut or edited.")
     return checkpoint

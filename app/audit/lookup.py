@@ -10,13 +10,15 @@ from uuid import UUID
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.audit.records import UNREADABLE
+from app.audit.damage import fault_of
+from app.audit.records import UNREADABLE, decode
 from app.database.appender import AuditRow
-from app.database.records import Filter, find_page
+from app.database.records import Filter, Linked, find_page
 from app.errors import CursorRefused
 
 PAGE = 100
 LARGEST_PAGE = 1000  # some 2 MB of answer
+LEGIBLE = ("request_id", "item", "kind", "at", "principal", "status")
 CURSOR = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z) ([0-9a-f]{32})", re.ASCII)
 
 
@@ -32,18 +34,29 @@ async def find_records(
     """Raises CursorRefused for a cursor that is not from an earlier page."""
     size = max(1, min(limit, LARGEST_PAGE))
     rows = await find_page(connection, wanted, _position(cursor) if cursor else None, size + 1)
-    more = _cursor(rows[size - 1]) if len(rows) > size else None
-    return Page([as_dict(row) for row in rows[:size]], more)
+    more = _cursor(rows[size - 1].row) if len(rows) > size else None
+    return Page([as_dict(linked) for linked in rows[:size]], more)
 
 
-def as_dict(row: AuditRow) -> dict[str, Any]:
-    """What the payload says, and the row's place in its chain. A payload that is not JSON any more is marked."""
+def as_dict(linked: Linked) -> dict[str, Any]:
+    """What the payload says, whether it is what was hashed, and the row's place in its chain."""
+    row, fault = linked.row, fault_of(*linked)
     place = {"month": row.month, "id": str(row.chain_id), "seq": row.seq, "row_hash": row.row_hash.hex()}
+    told = {**_said(row), "damaged": fault is not None, "chain": place}
+    return told | {"damage": {"kind": fault.damage, "detail": fault.detail}} if fault else told
+
+
+def _said(row: AuditRow) -> dict[str, Any]:
+    """Of a payload that is no record any more, what the other columns say."""
     try:
+        decode(row.payload)
         said = msgspec.json.decode(row.payload, type=dict[str, Any])
     except UNREADABLE:
-        said = {"record_id": str(row.record_id), "request_id": row.request_id, "damaged": True}
-    return {**said, "chain": place}
+        said = {}
+    if all(isinstance(said.get(name, 0), dict | None) for name in ("input", "output")):
+        return said
+    columns = row._asdict()
+    return {"record_id": str(row.record_id)} | {name: columns[name] for name in LEGIBLE}
 
 
 def _cursor(row: AuditRow) -> str:

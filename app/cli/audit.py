@@ -15,7 +15,7 @@ from app.errors import NormalcyError
 from app.settings import Settings
 
 if TYPE_CHECKING:
-    from app.services.verify_audit import AuditVerification
+    from app.services.verify_audit import AuditVerification, Tampering
 
 group = typer.Typer(help="Verify, show, replay and export the audit.", no_args_is_help=True)
 
@@ -39,15 +39,19 @@ def verify(
     ] = "",
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Compare with this one too; a service keeps its own in `checkpoints` of its data folder."),
+        typer.Option(help="Compare with this one; else with all that a service keeps in `checkpoints` of its folder."),
     ] = None,
+    no_checkpoint: Annotated[bool, typer.Option("--no-checkpoint", help="Compare with none.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Check every chain, and keys and activations against it. Exit 0: intact; 1: tampered with; 2: could not check."""
     from app.services.verify_audit import verify_audit
 
+    if checkpoint and no_checkpoint:
+        raise typer.BadParameter("--checkpoint and --no-checkpoint contradict each other.")
+    choice = checkpoint or ("none" if no_checkpoint else "folder")
     with _any_failure_exits_with_2(), progress_bar("verifying") as report:
-        found = run(lambda settings: verify_audit(settings, report, since, checkpoint))
+        found = run(lambda settings: verify_audit(settings, report, since, choice))
     with _any_failure_exits_with_2():  # a verdict that nobody could read is none
         show(found, json, lambda: _verdict(found))
     if not found.intact:
@@ -76,7 +80,10 @@ def show_records(
     cursor: Annotated[str | None, typer.Option(help="Where an earlier list ended.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """The records of a request, or a list in the order of time. Reading is itself recorded."""
+    """The records of a request, or a list in the order of time. Reading is itself recorded.
+
+    Exit 1: some of them are damaged, or there are none.
+    """
     from app.database.records import Filter
     from app.errors import UnknownRecord
     from app.services import read_audit
@@ -97,6 +104,7 @@ def show_records(
             say(f"More: --cursor {page.cursor}")
 
     show({"records": page.records, "cursor": page.cursor}, json, people)
+    _end_with_damage([record for record in page.records if record["damaged"]])
 
 
 @group.command()
@@ -123,6 +131,8 @@ def replay(
         say(f"{verdict}: {counted(found['replayed'], 'score')}, {largest}.")
         for name in found["fields"]:
             say(f"  {name}")
+        for one in found["damaged"]:
+            say(f"Damaged: {_damage(one, one)}")
 
     with _any_failure_exits_with_2():
         show(found, json, people)
@@ -142,7 +152,10 @@ def export(
     site: SiteOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write records to a file in the order of time. The CSV holds patients' values; exporting is itself recorded."""
+    """Write records to a file in the order of time. The CSV holds patients' values; exporting is itself recorded.
+
+    Exit 1: some of them are damaged, and marked so in the file.
+    """
     from app.database.records import Filter
     from app.formats import audit_csv, fhir_audit_event
     from app.services.read_audit import Layout, export_records
@@ -155,6 +168,9 @@ def export(
     show(
         exported, json, lambda: say(f"Wrote {counted(exported.records, 'record')} to {out}.\nDigest {exported.sha256}")
     )
+    if exported.damaged:
+        errors.print(f"normalcy: {counted(exported.damaged, 'damaged record')}, marked so in the file.", markup=False)
+        raise typer.Exit(TAMPERED)
 
 
 @contextmanager
@@ -176,19 +192,45 @@ def _verdict(found: "AuditVerification") -> None:
     for chain in found.open_chains:
         say(f"Open: chain {chain.chain_id} ends with row {chain.seq} at {chain.at}; its writer still runs, or died.")
     for one in found.tampering:
-        record = f"record {one.record_id}" if one.record_id else "a record that is missing"
-        request = f", request {one.request_id}" if one.request_id else ""
-        say(f"{one.damage}: {record}{request} (chain {one.chain_id} of {one.month}, row {one.seq}): {one.detail}.")
+        say(f"{one.damage}: {_where(one)}{one.detail}.")
     for row in found.rows:
         which = f"row {row.row} of {row.table}" if row.row else f"a row of {row.table}"
         on_record = f" (record {row.record_id})" if row.record_id else ""
         say(f"{row.damage}: {which}{on_record}: {row.detail}.")
-    against = f", against checkpoint {found.checkpoint}" if found.checkpoint else ""
     verdict = "Intact" if found.intact else "TAMPERED WITH"
-    say(f"{verdict}: {counted(found.records, 'record')} in {counted(found.chains, 'chain')}{against}.")
+    counts = f"{counted(found.records, 'record')} in {counted(found.chains, 'chain')}"
+    say(f"{verdict}: {counts}, against {_checkpoints(found)}.")
+
+
+def _where(one: "Tampering") -> str:
+    if one.chain_id is None:
+        return ""
+    record = f"record {one.record_id}" if one.record_id else "a record that is missing"
+    request = f", request {one.request_id}" if one.request_id else ""
+    return f"{record}{request} (chain {one.chain_id} of {one.month}, row {one.seq}): "
+
+
+def _checkpoints(found: "AuditVerification") -> str:
+    if not found.checkpoints:
+        return "no checkpoint"
+    newest = found.checkpoints[-1]
+    of = "of" if len(found.checkpoints) == 1 else "the newest of"
+    return f"{counted(len(found.checkpoints), 'checkpoint')}, {of} {newest.taken_at}"
+
+
+def _end_with_damage(damaged: list[dict[str, Any]]) -> None:
+    for record in damaged:
+        errors.print(f"normalcy: Damaged: {_damage(record, record['damage'])}", markup=False)
+    if damaged:
+        raise typer.Exit(TAMPERED)
+
+
+def _damage(record: dict[str, Any], damage: dict[str, Any]) -> str:
+    return f"record {record['record_id']}: {damage['kind']}, {damage['detail']}."
 
 
 def _line(record: dict[str, Any]) -> str:
     model = record.get("model") or {}
     cells = {**record, "model": f"{model['site']} {model['version']}" if model else None}
-    return "  ".join("-" if cells.get(name) is None else str(cells[name]) for name in COLUMNS)
+    marked = ["DAMAGED"] if record["damaged"] else []
+    return "  ".join(["-" if cells.get(name) is None else str(cells[name]) for name in COLUMNS] + marked)

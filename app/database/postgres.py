@@ -33,6 +33,7 @@ async def connect(dsn: str, statement_seconds: float | None) -> asyncpg.Connecti
             "statement_timeout": limit,
             "application_name": "normalcy",
             "synchronous_commit": "on",
+            "jit": "off",  # compiling a plan takes longer than any of our statements
         },
     )
 

@@ -28,7 +28,8 @@ HEADER = (
     "chain_id",
     "chain_seq",
     "row_hash",
-    "damaged",  # true: the payload cannot be read any more, and only the other columns speak
+    "damaged",  # true: the row is not what was hashed; of a payload that cannot be read only the other columns speak
+    "damage",  # which kind, and in words
 )
 _JSON = ("input", "output")
 
@@ -50,7 +51,8 @@ def line(record: Mapping[str, Any]) -> bytes:
         "chain_id": chain["id"],
         "chain_seq": chain["seq"],
         "row_hash": chain["row_hash"],
-        "damaged": "true" if record.get("damaged") else None,
+        "damaged": "true" if record["damaged"] else None,
+        "damage": "{kind}: {detail}".format(**record["damage"]) if record["damaged"] else None,
     }
     return _line(tuple(cells.get(name) for name in HEADER))
 

@@ -62,7 +62,7 @@ def audit_event(record: Mapping[str, Any]) -> Json:
         "outcomeDesc": description,
         "agent": [_agent(record["principal"])],
         "source": SOURCE,
-        "entity": [_entry(record), *_model(record.get("model")), *_patient(record.get("input"))],
+        "entity": [_entry(record), *_model(record.get("model")), *_patient(record)],
     }
     return {name: value for name, value in event.items() if value is not None}  # FHIR knows no null
 
@@ -79,8 +79,8 @@ def _standard_subtype(kind: str) -> list[Json]:
 
 
 def _outcome(record: Mapping[str, Any]) -> tuple[str, str | None]:
-    if record.get("damaged"):
-        return SERIOUS_FAILURE, "The stored record cannot be read any more."
+    if record["damaged"]:
+        return SERIOUS_FAILURE, "The stored record is damaged. {kind}: {detail}.".format(**record["damage"])
     if record["kind"] != "refusal":
         return SUCCESS, None
     status = record.get("status") or 0
@@ -121,10 +121,10 @@ def _model(model: Mapping[str, str] | None) -> list[Json]:
     return [{"what": {"identifier": identifier}, "type": SYSTEM_OBJECT, "detail": [digest]}]
 
 
-def _patient(asked: Mapping[str, Any] | None) -> list[Json]:
-    """Only if the caller named one, and then by the hash that the audit keeps."""
-    subject = (asked or {}).get("subject")
-    if not subject:
+def _patient(record: Mapping[str, Any]) -> list[Json]:
+    """Only if the caller named one, and then by the hash that the audit keeps. Of a damaged record left out."""
+    subject = (record.get("input") or {}).get("subject")
+    if not subject or record["damaged"]:
         return []
     identifier = {"system": f"{OWN}subject:{subject['key_id']}", "value": subject["hmac_sha256"]}
     return [{"what": {"identifier": identifier}, "type": PERSON, "role": PATIENT}]

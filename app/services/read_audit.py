@@ -9,7 +9,6 @@ from typing import Any, BinaryIO
 
 from app.audit.lookup import Page, as_dict, find_records
 from app.audit.records import Draft
-from app.database.appender import AuditRow
 from app.database.engine import Database
 from app.database.records import Filter, heads, stream
 from app.database.times import utc_now
@@ -32,6 +31,7 @@ class Layout:
 @dataclass(frozen=True, slots=True)
 class Exported:
     records: int
+    damaged: int  # of them
     sha256: str  # of the file
 
 
@@ -59,14 +59,15 @@ async def export_records(
 
 async def _write(database: Database, wanted: Filter, file: BinaryIO, layout: Layout, report: Report) -> Exported:
     file.write(layout.header)
-    digest, count = hashlib.sha256(layout.header), 0
+    digest, count, damaged = hashlib.sha256(layout.header), 0, 0
     async with aclosing(_records(database, wanted, report)) as records:
         async for record in records:
             line = layout.line(record)
             file.write(line)
             digest.update(line)
             count += 1
-    return Exported(count, digest.hexdigest())
+            damaged += record["damaged"]
+    return Exported(count, damaged, digest.hexdigest())
 
 
 async def _records(database: Database, wanted: Filter, report: Report) -> AsyncGenerator[Json]:
@@ -75,16 +76,10 @@ async def _records(database: Database, wanted: Filter, report: Report) -> AsyncG
         total = sum(head.seq for head in await heads(connection, (wanted.start or "")[:7]))
         seen = 0
         async for page in stream(connection, wanted):
-            for row in page:
-                yield _told(row)
+            for linked in page:
+                yield as_dict(linked)
             seen += len(page)
             report(f"{seen} records", min(1.0, seen / total) if total else 1.0)
-
-
-def _told(row: AuditRow) -> Json:
-    """What the payload says; of one that cannot be read any more, what the columns say."""
-    columns = {"kind": row.kind, "at": row.at, "principal": row.principal, "item": row.item, "status": row.status}
-    return columns | as_dict(row)
 
 
 async def _record(

@@ -1,11 +1,13 @@
 """May this process be sent requests? Models loaded, the audit writable, not about to stop."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from app.database.keys import EXPIRY_NOTICE
 from app.database.partitions import FEWEST_AHEAD
+from app.services.checkpoints import Checkpoints
 from app.services.credentials import Keyring
 from app.services.running import RunningService
 from app.services.watch import NotFollowed
@@ -46,6 +48,7 @@ def _warnings(service: RunningService) -> list[dict[str, str]]:
             f"The audit has room for {service.watcher.months_ahead} months, this one included: normalcy db upgrade."
         )
         told.append({"code": "partitions_run_out", "message": message})
+    told += [{"code": code, "message": message} for code, message in _of_checkpoints(service.checkpoints)]
     return told + _key_warnings(service.keyring, service.clock())
 
 
@@ -72,3 +75,14 @@ def _key_warnings(keyring: Keyring, now: datetime) -> list[dict[str, str]]:
     what = "1 API key expires" if len(ending) == 1 else f"{len(ending)} API keys expire"
     message = f"{what} within {EXPIRY_NOTICE.days} days, the first at {min(ending)}: normalcy keys list."
     return [{"code": "key_expires_soon", "message": message}]
+
+
+def _of_checkpoints(checkpoints: Checkpoints) -> Iterator[tuple[str, str]]:
+    minutes = f"the last good one is {checkpoints.age_seconds / 60:.0f} minutes old"
+    if checkpoints.has_failed:
+        yield "checkpoint_failed", f"No checkpoint of the audit could be taken, {minutes}: see the log."
+    elif checkpoints.is_late:
+        yield "checkpoint_late", f"A checkpoint of the audit is late, {minutes}."
+    if checkpoints.lost_chains:
+        lost = f"Chains of the audit that are gone or shorter than they were: {checkpoints.lost_chains}"
+        yield "audit_chains_lost", f"{lost}. Run normalcy audit verify."

@@ -1,16 +1,17 @@
 """Replay: answer a recorded request again, by the recorded version and the same code, and compare.
 
 Numbers are compared by their relative difference; of the words only those that decide something (verdict, position,
-codes), because a later version of the service may put the rest differently.
+codes), because a later version of the service may put the rest differently. A damaged record is answered again as far
+as it can be read and is never identical: what it says is not what was recorded.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from app.audit.lookup import LARGEST_PAGE
 from app.database.records import Filter
 from app.domain.card import ModelRef
-from app.errors import InputRefused, UnknownRecord
+from app.errors import InputRefused, NormalcyError, UnknownRecord
 from app.formats.answer import BODY, body
 from app.formats.faults import fault
 from app.services.answer import Caller
@@ -40,14 +41,14 @@ async def replay(service: RunningService, caller: Caller, request_id: str, item:
         raise UnknownRecord
     await record_reading(service, caller, {"request_id": request_id, "item": item}, len(scores))
     found = [difference for record in scores for difference in await _replay_one(service, record)]
-    return summary(found, len(scores))
+    return summary(found, len(scores), [_damage(record) for record in scores if record["damaged"]])
 
 
 async def _readings(service: RunningService, request_id: str) -> AsyncIterator[Json]:
     cursor, seen = None, 0
     while True:
         page = await find_page(service, Filter(request_id=request_id), cursor, LARGEST_PAGE)
-        for record in filter(_is_reading, page.records):
+        for record in filter(_concerns, page.records):
             seen += 1
             if seen > MOST:
                 raise InputRefused([fault("too_long", "request_id", TOO_MANY)])
@@ -57,19 +58,27 @@ async def _readings(service: RunningService, request_id: str) -> AsyncIterator[J
         cursor = page.cursor
 
 
-def _is_reading(record: Json) -> bool:
-    """The record of a whole file holds digests and counts, no reading that could be scored again."""
-    return record.get("kind") == "score" and "diameter_mm" in (record.get("input") or {})
+def _concerns(record: Json) -> bool:
+    """A reading, or what may have been one before it was damaged.
+
+    The record of a whole file holds digests and counts, no reading that could be scored again.
+    """
+    return record["damaged"] or (record["kind"] == "score" and "diameter_mm" in (record["input"] or {}))
 
 
-def summary(differences: list[Difference], replayed: int) -> Json:
+def _damage(record: Json) -> Json:
+    return {"record_id": record["record_id"], "item": record["item"], **record["damage"]}
+
+
+def summary(differences: list[Difference], replayed: int, damaged: Sequence[Json] = ()) -> Json:
     largest = max((difference.relative for difference in differences), default=0.0)
     beyond = [difference for difference in differences if difference.relative > IDENTICAL]
     return {
-        "identical": not beyond,
+        "identical": not beyond and not damaged,
         "max_relative_difference": largest,
         "fields": sorted({difference.field for difference in beyond}),
         "replayed": replayed,
+        "damaged": list(damaged),
     }
 
 
@@ -81,7 +90,12 @@ async def _replay_one(service: RunningService, record: Json) -> list[Difference]
         told = {name: record["output"][name] for name in BODY}
     except (InputRefused, LookupError, TypeError, ValueError, AttributeError):
         return [Difference(place or RECORD, 1.0)]  # no answer of ours: the verification of its chain will tell
-    model = await service.shelf.fetch(ref.site, ref.version, ref.sha256)
+    try:
+        model = await service.shelf.fetch(ref.site, ref.version, ref.sha256)
+    except NormalcyError:
+        if record["damaged"]:  # it may name a version that never was
+            return [Difference(place or RECORD, 1.0)]
+        raise
     scored = await service.desk.submit(model.ready, request.question)
     return list(differences(told, body(scored.answer), place))
 

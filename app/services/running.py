@@ -39,6 +39,7 @@ class RunningService:
     keyring: Keyring
     watcher: Watcher
     writer: AuditWriter
+    checkpoints: Checkpoints
     hasher: SubjectHasher
     stamp: ServiceStamp
     provenance: dict[str, Any]  # the stamp, as answers tell it
@@ -70,13 +71,14 @@ async def open_service(settings: Settings) -> AsyncIterator[RunningService]:
         metrics.key_expiry_seconds.set_function(lambda: keyring.next_expiry_seconds(utc_now()))
         facts = _facts(settings, service_stamp(settings, backend), shelf)
         writer = AuditWriter(database.appender(), facts, metrics, budget_seconds=settings.audit_budget_seconds)
-        checkpoints = Checkpoints(database, settings.data_dir, utc_now)
+        checkpoints = Checkpoints(database, settings.data_dir, utc_now, metrics)
         closing.push_async_callback(checkpoints.take)  # the last one, behind the seal
         closing.push_async_callback(writer.stop)
         await writer.start()
         for work in (watcher.run(), checkpoints.run()):
             closing.push_async_callback(_stop, asyncio.create_task(work))
-        yield assemble(settings, backend, Parts(database, shelf, keyring, watcher, writer, metrics, login_warnings))
+        parts = Parts(database, shelf, keyring, watcher, writer, checkpoints, metrics, login_warnings)
+        yield assemble(settings, backend, parts)
 
 
 class Parts(NamedTuple):
@@ -87,6 +89,7 @@ class Parts(NamedTuple):
     keyring: Keyring
     watcher: Watcher
     writer: AuditWriter
+    checkpoints: Checkpoints
     metrics: Metrics
     login_warnings: tuple[dict[str, str], ...] = ()
 

@@ -1,7 +1,8 @@
-"""Verify the audit: every chain of the database, against a checkpoint if one was kept, and the tables beside it."""
+"""Verify the audit: every chain of the database, also against the checkpoints that were kept, the tables beside it, and
+what guards it."""
 
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
@@ -9,15 +10,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.audit import checkpoint as checkpoints
 from app.audit.checkpoint import Checkpoint, take_checkpoint
+from app.audit.damage import Damage
 from app.audit.tables import RowFinding, compare_tables
-from app.audit.verify import Damage, Finding, OpenChain, verify
+from app.audit.verify import Finding, OpenChain, verify
 from app.database.appender import AuditRow
 from app.database.engine import Database
 from app.database.place import record_at
 from app.database.readiness import check_guards
-from app.database.records import heads, stream_chains
+from app.database.records import has_records, heads, stream_chains
 from app.database.times import utc_now
-from app.errors import CheckpointRefused, DatabaseNotReady
+from app.errors import DatabaseNotReady
+from app.services.kept_checkpoints import Choice, compared_with
 from app.services.visit import inspecting
 from app.services.whole_file import whole_file
 from app.settings import Settings
@@ -27,15 +30,24 @@ Report = Callable[[str, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Tampering:
-    """The first damage of a chain: which record, which kind. No record: it is the one that is missing."""
+    """What is wrong: which kind, and which record where there is one. A chain is named by its first damage alone."""
 
     damage: Damage
-    record_id: UUID | None
-    request_id: str | None
-    month: str
-    chain_id: UUID
-    seq: int
     detail: str
+    record_id: UUID | None = None  # None: it is the one that is missing, or no single record is meant
+    request_id: str | None = None
+    month: str | None = None
+    chain_id: UUID | None = None
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A checkpoint that the chains were held against."""
+
+    file: str
+    taken_at: str
+    root: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +59,26 @@ class AuditVerification:
     rows: tuple[RowFinding, ...]  # of keys and activations that are not as on record
     open_chains: tuple[OpenChain, ...]  # their writers still run, or died
     warnings: tuple[str, ...]
-    checkpoint: str | None  # the root of the one that was compared
+    checkpoints: tuple[Compared, ...]  # oldest first
 
 
 async def verify_audit(
-    settings: Settings, report: Report, since_month: str = "", checkpoint: Path | None = None
+    settings: Settings, report: Report, since_month: str = "", choice: Choice = "folder"
 ) -> AuditVerification:
     """Raises a NormalcyError if it could not be checked."""
-    kept = _read(checkpoint) if checkpoint else None
     async with inspecting(settings) as database, database.reading() as connection:
-        covered = _from_month(kept, since_month) if kept else None
+        kept, warnings = await compared_with(connection, settings.data_dir, choice)
+        covered = [_from_month(checkpoint, since_month) for checkpoint in kept.values()]
         found = await verify(_told(connection, since_month, report), covered)
-        tampering = tuple([await _located(connection, finding) for finding in found.findings])
+        tampering = (
+            *[await _located(connection, finding) for finding in found.findings],
+            *await _emptied(connection, kept.values()),
+            *await _unguarded(database),
+        )
         rows = await compare_tables(connection)
-        warnings = await _warnings(database)
-    root = kept.root if kept else None
+    against = tuple(Compared(str(file), one.taken_at, one.root) for file, one in kept.items())
     return AuditVerification(
-        found.intact and not rows, found.records, found.chains, tampering, rows, found.open_chains, warnings, root
+        not (tampering or rows), found.records, found.chains, tampering, rows, found.open_chains, warnings, against
     )  # fmt: skip
 
 
@@ -88,30 +103,35 @@ async def _told(connection: AsyncConnection, since_month: str, report: Report) -
 
 
 async def _located(connection: AsyncConnection, finding: Finding) -> Tampering:
-    row = await record_at(connection, finding.month, finding.chain_id, finding.seq)
-    record_id, request_id = (row.record_id, row.request_id) if row else (None, None)
-    return Tampering(
-        finding.damage, record_id, request_id, finding.month, finding.chain_id, finding.seq, finding.detail
-    )  # fmt: skip
+    """Of a record that is missing, the one before it is named."""
+    chain = finding.month, finding.chain_id
+    row = await record_at(connection, *chain, finding.seq)
+    if row is not None:
+        return Tampering(finding.damage, finding.detail, row.record_id, row.request_id, *chain, finding.seq)
+    before = await record_at(connection, *chain, finding.seq - 1)
+    detail = finding.detail + (f", after {_name(before)}" if before else "")
+    return Tampering(finding.damage, detail, None, None, *chain, finding.seq)
 
 
-async def _warnings(database: Database) -> tuple[str, ...]:
-    """Missing guards prove no tampering, but somebody took them away."""
+def _name(row: AuditRow) -> str:
+    return f"record {row.record_id}" + (f" of request {row.request_id}" if row.request_id else "")
+
+
+async def _emptied(connection: AsyncConnection, kept: Iterable[Checkpoint]) -> list[Tampering]:
+    """A database that nobody used yet has no record either: only a checkpoint tells that there were some."""
+    if any(checkpoint.ends for checkpoint in kept) and not await has_records(connection):
+        return [Tampering(Damage.EMPTIED, "there is no record at all, and checkpoints cover some")]
+    return []
+
+
+async def _unguarded(database: Database) -> list[Tampering]:
     async with database.reading() as connection:
         try:
             await connection.run_sync(check_guards)
         except DatabaseNotReady as missing:
-            return (str(missing),)
-    return ()
+            return [Tampering(Damage.UNGUARDED, str(missing).rstrip("."))]
+    return []
 
 
 def _from_month(checkpoint: Checkpoint, month: str) -> Checkpoint:
-    ends = {chain: end for chain, end in checkpoint.ends.items() if end.month >= month}
-    return Checkpoint(checkpoint.taken_at, ends)
-
-
-def _read(path: Path) -> Checkpoint:
-    try:
-        return checkpoints.parse(path.read_bytes())
-    except OSError as error:
-        raise CheckpointRefused(f"{path} cannot be read: {error.strerror}.") from error
+    return replace(checkpoint, ends={chain: end for chain, end in checkpoint.ends.items() if end.month >= month})

@@ -18,8 +18,10 @@ from app.database.engine import Database, open_database
 from app.database.migrate import pending_migrations, upgrade
 from app.database.readiness import check_database
 from app.database.sqlite import FILE_NAME
+from app.database.times import utc_now
 from app.errors import DatabaseNotReady, PendingMigrations
 from app.observability import make_metrics
+from app.services.checkpoints import Checkpoints
 from app.services.credentials import Keyring
 from app.services.prepare import choose_backend
 from app.services.running import Parts, RunningService, assemble
@@ -86,8 +88,9 @@ async def visiting_service(settings: Settings, command: str) -> AsyncIterator[Ru
     backend = choose_backend(settings)
     async with visiting(settings) as database, recording(settings, database, command) as writer:
         shelf, keyring = Shelf(settings.models_dir, backend), Keyring()
-        watcher = Watcher(database, shelf, keyring)
-        yield assemble(settings, backend, Parts(database, shelf, keyring, watcher, writer, make_metrics()))
+        watcher, metrics = Watcher(database, shelf, keyring), make_metrics()
+        checkpoints = Checkpoints(database, settings.data_dir, utc_now, metrics)
+        yield assemble(settings, backend, Parts(database, shelf, keyring, watcher, writer, checkpoints, metrics))
 
 
 @asynccontextmanager

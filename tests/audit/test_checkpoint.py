@@ -1,18 +1,19 @@
 """What a chain cannot prove of itself is proved against a checkpoint."""
 
 import hashlib
-from pathlib import Path
 
 import pytest
 from sqlalchemy import delete, text
 
 from app.audit.chain import link
-from app.audit.checkpoint import Checkpoint, merkle_root, parse, render, save, take_checkpoint
+from app.audit.checkpoint import Checkpoint, merkle_root, parse, render, take_checkpoint
+from app.audit.damage import Damage
 from app.audit.records import encode
-from app.audit.verify import Damage
+from app.audit.verify import verify
 from app.audit.writer import AuditWriter
 from app.database.appender import Head
 from app.database.engine import Database
+from app.database.records import stream_chains
 from app.database.tables import audit_records
 from app.database.times import utc_now
 from app.errors import CheckpointRefused
@@ -44,7 +45,7 @@ async def test_a_cut_tail_and_a_missing_chain_are_found(writer: AuditWriter, dat
         cut = delete(audit_records).where(audit_records.c.seq > kept)
         assert (await tampered(database, cut)).intact
         (finding,) = (await tampered(database, cut, checkpoint=checkpoint)).findings
-        assert (finding.damage, finding.seq) == (Damage.TRUNCATED, kept + 1)
+        assert (finding.damage, finding.seq) == (Damage.TRUNCATED if kept else Damage.VANISHED, kept + 1)
 
 
 @anyio
@@ -63,15 +64,33 @@ async def test_a_chain_that_was_written_anew_is_found(writer: AuditWriter, datab
 
 
 @anyio
-async def test_a_checkpoint_survives_its_file(writer: AuditWriter, database: Database, tmp_path: Path) -> None:
-    folder = tmp_path / "checkpoints"
-    save(await checkpoint_of(database), folder)
+async def test_a_checkpoint_survives_its_file_and_says_whose_it_is(writer: AuditWriter, database: Database) -> None:
     await writer.write([score()])
     checkpoint = await checkpoint_of(database)
-    file = save(checkpoint, folder)
-    assert list(folder.iterdir()) == [file]
-    assert parse(file.read_bytes()) == checkpoint
-    assert parse(file.read_bytes()).root == checkpoint.root
+    assert checkpoint.database.split()[0] == database.dialect
+    read = parse(render(checkpoint))
+    assert read == checkpoint
+    assert read.root == checkpoint.root
+
+
+def test_a_checkpoint_from_before_databases_were_named_is_read() -> None:
+    root = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    old = f'{{"v":1,"taken_at":"2026-01-01T00:00:00.000Z","chains":0,"root":"{root}"}}\n'
+    assert parse(old.encode()) == Checkpoint("2026-01-01T00:00:00.000Z", {})
+
+
+@anyio
+async def test_several_checkpoints_are_all_held_against_the_chains(writer: AuditWriter, database: Database) -> None:
+    """A newer one, taken after the damage, does not excuse it."""
+    await writer.write([score(), score()])
+    honest = await checkpoint_of(database)
+    async with unguarded(database) as connection:
+        await connection.execute(delete(audit_records).where(audit_records.c.seq > 2))
+        after = await take_checkpoint(connection, utc_now())
+        for kept in ([honest, after], [after, honest]):
+            (finding,) = (await verify(stream_chains(connection), kept)).findings
+            assert (finding.damage, finding.seq) == (Damage.TRUNCATED, 3)
+        assert (await verify(stream_chains(connection), [after])).intact
 
 
 @anyio

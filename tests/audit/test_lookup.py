@@ -4,12 +4,13 @@ import base64
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import delete, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.audit.lookup import LARGEST_PAGE, find_records
+from app.audit.lookup import LARGEST_PAGE, as_dict, find_records
 from app.audit.writer import AuditWriter
 from app.database.engine import Database
-from app.database.records import Filter
+from app.database.records import BY_TIME, LINKED, Filter, stream
 from app.database.tables import audit_records
 from app.database.times import timestamp
 from app.domain.card import ModelRef
@@ -86,9 +87,58 @@ async def test_a_cursor_from_nowhere_is_refused(database: Database, cursor: str)
             await find_records(connection, Filter(), cursor)
 
 
-async def test_a_damaged_payload_is_shown_as_such(writer: AuditWriter, database: Database) -> None:
-    await writer.write([score("mine")])
+async def test_a_record_is_checked_before_it_is_shown(writer: AuditWriter, database: Database) -> None:
+    await writer.write([score("first"), score("mine"), score("last")])
+    seq, payload = audit_records.c.seq, audit_records.c.payload
     async with unguarded(database) as connection:
-        await connection.execute(update(audit_records).where(audit_records.c.seq == 2).values(payload=b"\xff"))
-        (record,) = (await find_records(connection, Filter(request_id="mine"))).records
-    assert record["damaged"] is True
+        honest = (await connection.execute(select(payload).where(seq == 3))).scalar_one()
+        forged = honest.replace(b'"diameter_mm":41.0', b'"diameter_mm":31.0')
+        for change, kind in (
+            (update(audit_records).where(seq == 3).values(payload=forged), "MUTATED"),
+            (update(audit_records).where(seq == 3).values(payload=b"{}"), "MUTATED"),
+            (update(audit_records).where(seq == 3).values(payload=b"\xff"), "MUTATED"),
+            (update(audit_records).where(seq == 3).values(principal="somebody else"), "MUTATED"),
+            (update(audit_records).where(seq == 3).values(row_hash=bytes(32)), "MUTATED"),
+            (update(audit_records).where(seq == 3).values(seq=-(2**63)), "GAP"),
+            (delete(audit_records).where(seq == 2), "GAP"),
+        ):
+            attempt = await connection.begin_nested()
+            assert await damages(connection) == {"first": None, "mine": None, "last": None}
+            await connection.execute(change)
+            assert (await damages(connection))["mine"] == kind
+            await attempt.rollback()
+
+
+async def damages(connection: AsyncConnection) -> dict[str, str | None]:
+    """Told in a page and in a stream alike."""
+    wanted = Filter(site="SoV")
+    shown = (await find_records(connection, wanted)).records
+    streamed = [as_dict(linked) async for page in stream(connection, wanted) for linked in page]
+    assert shown == streamed
+    assert [record["damaged"] for record in shown] == ["damage" in record for record in shown]
+    return {record["request_id"]: record["damage"]["kind"] if record["damaged"] else None for record in shown}
+
+
+async def test_of_a_payload_that_is_no_record_the_columns_are_told(writer: AuditWriter, database: Database) -> None:
+    await writer.write([score("mine", item=4)])
+    async with unguarded(database) as connection:
+        for payload in (b"\xff", b"{}", b'{"kind": 1, "model": "none"}', b"[]"):
+            await connection.execute(update(audit_records).where(audit_records.c.seq == 2).values(payload=payload))
+            (record,) = (await find_records(connection, Filter(request_id="mine"))).records
+            assert (record["damaged"], record["kind"], record["item"]) == (True, "score", 4)
+
+
+async def test_looking_up_reads_the_row_before_each_row_by_its_key(writer: AuditWriter, database: Database) -> None:
+    """Whatever the size of the audit: the plan has no step that walks through the records."""
+    await writer.write([score() for _ in range(3)])
+    query = LINKED.where(audit_records.c.request_id == "request-1").order_by(*BY_TIME).limit(100)
+    text_of = str(query.compile(dialect=database.engine.dialect, compile_kwargs={"literal_binds": True}))
+    async with database.engine.connect() as connection:
+        if database.dialect == "postgresql":
+            await connection.execute(text("SET LOCAL enable_seqscan = off"))  # six rows are read faster as they lie
+        explain = {"postgresql": "EXPLAIN", "sqlite": "EXPLAIN QUERY PLAN"}[database.dialect]
+        plan = [str(line[-1]) for line in await connection.execute(text(f"{explain} {text_of}"))]
+    before = [line for line in plan if " before" in line]
+    assert before
+    assert [line for line in plan if "Seq Scan" in line or "SCAN" in line] == []
+    assert all("Index" in line or "SEARCH" in line for line in before), plan

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import Executable, delete, text, update
 
 from app.audit.chain import link, new_chain, row_hash
+from app.audit.damage import Damage
 from app.audit.records import encode
-from app.audit.verify import Damage
 from app.audit.writer import AuditWriter
 from app.database.appender import AuditRow, Head
 from app.database.engine import Database

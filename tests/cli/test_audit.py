@@ -2,21 +2,25 @@ import asyncio
 import csv
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from app.database.engine import open_database
+from app.database.engine import Database, open_database
+from app.database.records import heads
 from app.database.sqlite import FILE_NAME
+from app.services.checkpoints import FOLDER
 from app.settings import Settings
 from tests.audit.recording import writes_blocked
 from tests.cli.running import READING, Normalcy, tamper
-from tests.web.serving import records
+from tests.web.serving import on_database, records
 
 SCORE = ("score", "--site", "SoV", *READING, "--subject", "patient 4711", "--json")
 
@@ -41,13 +45,29 @@ def request_id(normalcy: Normalcy) -> str:
     return str(normalcy(*SCORE).json["request_id"])
 
 
+def checkpoint_in_folder(normalcy: Normalcy, settings: Settings) -> Path:
+    """As a service leaves one."""
+    folder = settings.data_dir / FOLDER
+    folder.mkdir()
+    assert normalcy("audit", "checkpoint", "--out", folder / "2026-11-15.jsonl").code == 0
+    return folder / "2026-11-15.jsonl"
+
+
+def chains(settings: Settings) -> list[UUID]:
+    async def read(database: Database) -> list[UUID]:
+        async with database.reading() as connection:
+            return [head.chain_id for head in await heads(connection)]
+
+    return on_database(settings, read)
+
+
 @pytest.mark.usefixtures("request_id")
 class TestVerify:
     def test_an_untouched_audit_is_intact(self, normalcy: Normalcy) -> None:
         done = normalcy("audit", "verify", "--json")
         assert done.code == 0
         assert (done.json["intact"], done.json["records"], done.json["chains"]) == (True, 3, 1)
-        assert normalcy("audit", "verify").out == "Intact: 3 records in 1 chain.\n"
+        assert normalcy("audit", "verify").out == "Intact: 3 records in 1 chain, against no checkpoint.\n"
 
     @pytest.mark.parametrize(
         ("statement", "damage", "seq"),
@@ -73,6 +93,16 @@ class TestVerify:
         assert said.out.startswith(f"{damage}: {'record ' + record_id if is_there else 'a record that is missing'}")
         assert "TAMPERED WITH" in said.out
 
+    def test_beside_what_is_missing_the_record_before_it_is_named(
+        self, normalcy: Normalcy, settings: Settings, request_id: str
+    ) -> None:
+        checkpoint_in_folder(normalcy, settings)
+        record_id = next(record.record_id for record in records(settings) if record.kind == "score")
+        tamper(settings, "DELETE FROM audit_records WHERE kind = 'seal'")
+        done = normalcy("audit", "verify")
+        assert done.code == 1
+        assert f"after record {record_id} of request {request_id}." in done.out
+
     def test_a_lost_end_is_found_against_a_checkpoint_alone(
         self, normalcy: Normalcy, settings: Settings, tmp_path: Path
     ) -> None:
@@ -84,6 +114,61 @@ class TestVerify:
         done = normalcy("audit", "verify", "--checkpoint", kept, "--json")
         assert (done.code, done.json["tampering"][0]["damage"]) == (1, "TRUNCATED")
         assert normalcy("audit", "verify", "--checkpoint", kept, "--since", "2999-01").code == 0
+
+    def test_the_checkpoints_of_the_data_folder_are_used_unless_told_otherwise(
+        self, normalcy: Normalcy, settings: Settings, tmp_path: Path
+    ) -> None:
+        checkpoint_in_folder(normalcy, settings)
+        assert "against 1 checkpoint, of 20" in normalcy("audit", "verify").out
+        tamper(settings, "DELETE FROM audit_records WHERE kind = 'seal'")
+        later = tmp_path / "later.jsonl"
+        assert normalcy("audit", "checkpoint", "--out", later).code == 0
+        done = normalcy("audit", "verify", "--json")
+        assert (done.code, [one["damage"] for one in done.json["tampering"]]) == (1, ["TRUNCATED"])
+        assert normalcy("audit", "verify", "--no-checkpoint").code == 0
+        assert normalcy("audit", "verify", "--checkpoint", later).code == 0
+        assert normalcy("audit", "verify", "--checkpoint", later, "--no-checkpoint").code == 2
+
+    def test_a_vanished_chain_and_an_emptied_table_are_findings(self, normalcy: Normalcy, settings: Settings) -> None:
+        normalcy(*SCORE)
+        checkpoint_in_folder(normalcy, settings)
+        gone = chains(settings)[0]
+        statement = "DELETE FROM audit_records WHERE chain_id = :chain"
+        tamper(settings, statement, chain=gone if settings.database_url else gone.hex)
+        done = normalcy("audit", "verify", "--json")
+        assert (done.code, [one["damage"] for one in done.json["tampering"]]) == (1, ["VANISHED"])
+        assert done.json["tampering"][0]["chain_id"] == str(gone)
+        tamper(settings, "DELETE FROM audit_records")
+        done = normalcy("audit", "verify", "--json")
+        assert done.code == 1
+        assert [one["damage"] for one in done.json["tampering"]] == ["VANISHED", "VANISHED", "EMPTIED"]
+        assert "EMPTIED: there is no record at all" in normalcy("audit", "verify").out
+
+    def test_a_checkpoint_of_another_database_is_left_out_and_told(
+        self, normalcy: Normalcy, settings: Settings
+    ) -> None:
+        file = checkpoint_in_folder(normalcy, settings)
+        named = file.read_bytes()
+        ours = re.search(rb'"database":"[^"]+"', named)
+        assert ours
+        tamper(settings, "DELETE FROM audit_records WHERE kind = 'seal'")
+        file.write_bytes(named.replace(b"," + ours[0], b""))
+        assert normalcy("audit", "verify").code == 1  # it names no database, and knows a chain of this one
+        file.write_bytes(named.replace(ours[0], b'"database":"postgresql elsewhere"'))
+        done = normalcy("audit", "verify")
+        assert done.code == 0
+        assert "1 of 1 checkpoints" in done.out
+        assert "are of another database and were not compared" in done.out
+        assert normalcy("audit", "verify", "--checkpoint", file).code == 1  # named by hand: compared all the same
+
+    def test_a_broken_checkpoint_in_the_folder_cannot_be_checked_against(
+        self, normalcy: Normalcy, settings: Settings
+    ) -> None:
+        file = checkpoint_in_folder(normalcy, settings)
+        file.write_bytes(file.read_bytes()[:-5])
+        done = normalcy("audit", "verify")
+        assert done.code == 2
+        assert file.name in done.err
 
     def test_a_checkpoint_that_was_edited_cannot_be_checked_against(self, normalcy: Normalcy, tmp_path: Path) -> None:
         kept = tmp_path / "kept.jsonl"
@@ -141,12 +226,23 @@ class TestCouldNotCheck:
         tamper(embedded, "ALTER TABLE audit_records RENAME COLUMN payload TO other")
         assert alone("audit", "verify").code == 2
 
-    def test_guards_that_are_gone_are_told(self, alone: Normalcy, embedded: Settings) -> None:
-        alone("db", "upgrade")
-        tamper(embedded, "DROP TRIGGER audit_records_no_replace")
-        done = alone("audit", "verify")
-        assert done.code == 0
-        assert "Warning: The audit is not append-only" in done.out
+
+def test_a_guard_that_is_gone_is_a_finding(normalcy: Normalcy, settings: Settings, request_id: str) -> None:
+    if settings.database_url:
+        removal, return_of = (
+            f"ALTER TABLE activations {change} TRIGGER activations_no_change" for change in ("DISABLE", "ENABLE ALWAYS")
+        )
+    else:
+        removal, return_of = "DROP TRIGGER activations_no_delete", "SELECT 1"
+    tamper(settings, removal)
+    try:
+        done = normalcy("audit", "verify", "--json")
+    finally:
+        tamper(settings, return_of)
+    assert done.code == 1
+    (finding,) = done.json["tampering"]
+    assert (finding["damage"], finding["record_id"]) == ("UNGUARDED", None)
+    assert "activations.activations_no_" in finding["detail"]
 
 
 class TestShow:
@@ -170,6 +266,18 @@ class TestShow:
         first = normalcy("audit", "show", "--limit", 1, "--json").json
         second = normalcy("audit", "show", "--limit", 1, "--cursor", first["cursor"], "--json").json
         assert [first["records"][0]["kind"], second["records"][0]["kind"]] == ["genesis", "score"]
+
+    def test_an_edited_record_is_marked(self, normalcy: Normalcy, settings: Settings, request_id: str) -> None:
+        record = edit_diameter(settings)
+        done = normalcy("audit", "show", request_id, "--json")
+        (shown,) = done.json["records"]
+        assert (done.code, shown["damaged"], shown["damage"]["kind"]) == (1, True, "MUTATED")
+        assert f"Damaged: record {record}: MUTATED, the row is not what was hashed." in done.err
+        listed = normalcy("audit", "show")
+        assert listed.code == 1
+        assert [line.endswith("  DAMAGED") for line in listed.out.splitlines() if "  score  " in line] == [True]
+        assert listed.out.count("DAMAGED") == 1
+        assert normalcy("audit", "show", "--site", "AA").code == 0
 
     def test_an_unknown_request_is_one_sentence(self, normalcy: Normalcy) -> None:
         done = normalcy("audit", "show", "nobody")
@@ -200,6 +308,24 @@ class TestReplay:
         assert done.code == 1
         assert done.out.startswith("Not identical")
         assert "  score.expected_ns\n" in done.out
+        assert f"Damaged: record {record.record_id}: MUTATED, the row is not what was hashed.\n" in done.out
+
+    def test_a_damaged_record_is_not_identical_even_if_every_number_is(
+        self, normalcy: Normalcy, settings: Settings, request_id: str
+    ) -> None:
+        tamper(settings, "UPDATE audit_records SET principal = 'somebody else' WHERE kind = 'score'")
+        done = normalcy("audit", "replay", request_id, "--json")
+        assert (done.code, done.json["identical"], done.json["fields"]) == (1, False, [])
+        assert [one["detail"] for one in done.json["damaged"]] == ["other than in the payload: principal"]
+
+    @pytest.mark.parametrize("payload", [b"junk", b"{}"])
+    def test_a_record_that_cannot_be_read_any_more_is_not_identical(
+        self, normalcy: Normalcy, settings: Settings, request_id: str, payload: bytes
+    ) -> None:
+        tamper(settings, "UPDATE audit_records SET payload = :new WHERE kind = 'score'", new=payload)
+        done = normalcy("audit", "replay", request_id, "--json")
+        assert (done.code, done.json["identical"]) == (1, False)
+        assert [one["kind"] for one in done.json["damaged"]] == ["MUTATED"]
 
     def test_what_cannot_be_replayed_is_not_called_different(self, normalcy: Normalcy) -> None:
         done = normalcy("audit", "replay", "nobody")
@@ -227,7 +353,7 @@ class TestExport:
         normalcy(*SCORE)
         done = normalcy("audit", "export", "--out", tmp_path / "audit.csv", "--site", "SoV", "--json")
         (reading,) = [record for record in records(settings) if record.kind == "read"]
-        assert reading.output == {"records": 1, "sha256": done.json["sha256"]}
+        assert reading.output == {"records": 1, "damaged": 0, "sha256": done.json["sha256"]}
         assert reading.input["site"] == "SoV"
 
     def test_fhir_has_one_event_a_line(self, normalcy: Normalcy, request_id: str, tmp_path: Path) -> None:
@@ -244,18 +370,29 @@ class TestExport:
             assert done.json["records"] == 0
         assert normalcy("audit", "export", "--out", tmp_path / "x.csv", "--from", "yesterday").code == 2
 
-    def test_a_damaged_record_does_not_stop_an_export(
-        self, normalcy: Normalcy, settings: Settings, request_id: str, tmp_path: Path
+    @pytest.mark.parametrize("payload", [b"junk", b"{}", b'{"kind": 7, "model": "x"}', None])
+    def test_a_damaged_record_is_marked_and_does_not_stop_an_export(
+        self, normalcy: Normalcy, settings: Settings, request_id: str, tmp_path: Path, payload: bytes | None
     ) -> None:
-        tamper(settings, "UPDATE audit_records SET payload = :junk WHERE kind = 'score'", junk=b"junk")
+        if payload is None:
+            edit_diameter(settings)
+        else:
+            tamper(settings, "UPDATE audit_records SET payload = :junk WHERE kind = 'score'", junk=payload)
         for kind in ("csv", "fhir"):
             done = normalcy(
                 "audit", "export", "--format", kind, "--out", tmp_path / kind, "--to", "2999-01-01", "--json"
             )
-            assert done.code == 0
+            assert (done.code, done.json["damaged"]) == (1, 1)
+            assert "1 damaged record, marked so in the file" in done.err
         with (tmp_path / "csv").open(newline="") as file:
             rows = {row["request_id"]: row for row in csv.DictReader(file)}
-        assert (rows[request_id]["damaged"], rows[request_id]["kind"]) == ("true", "score")
+        assert [name for name, row in rows.items() if row["damaged"]] == [request_id]
+        assert rows[request_id]["kind"] == "score"
+        assert rows[request_id]["damage"].startswith("MUTATED: ")
+        events = [json.loads(line) for line in (tmp_path / "fhir").read_text().splitlines()]
+        assert [event["outcomeDesc"] for event in events if event["outcome"] == "8"] == [
+            "The stored record is damaged. MUTATED: the row is not what was hashed."
+        ]
 
     def test_a_file_is_never_overwritten(self, normalcy: Normalcy, tmp_path: Path) -> None:
         out = tmp_path / "audit.csv"
@@ -275,6 +412,14 @@ class TestExport:
             done = normalcy("audit", "export", "--out", folder / "audit.csv")
         assert done.code == 1
         assert list(folder.iterdir()) == []
+
+
+def edit_diameter(settings: Settings) -> str:
+    """Of the score on record; its record's id."""
+    record = next(record for record in records(settings) if record.kind == "score")
+    record.input["diameter_mm"] = 31
+    tamper(settings, "UPDATE audit_records SET payload = :new WHERE kind = 'score'", new=_encoded(vars(record)))
+    return str(record.record_id)
 
 
 def _encoded(payload: dict[str, object]) -> bytes:

@@ -26,6 +26,7 @@ SCORE: dict[str, Any] = {
     "model": {"site": "SoV", "version": "1.0.0", "sha256": "ef" * 32},
     "input": {"age_years": 55.25, "diameter_mm": 41.75, "subject": SUBJECT},
     "output": {"score": {"expected_ns": 1.93125}, "summary": {"clinician": 'He said "2",\nthen left; naïve'}},
+    "damaged": False,
     "chain": CHAIN,
 }
 REFUSAL = {
@@ -47,6 +48,7 @@ DAMAGED = {
     "record_id": SCORE["record_id"],
     "request_id": "r-1",
     "damaged": True,
+    "damage": {"kind": "MUTATED", "detail": "the row is not what was hashed"},
     "chain": CHAIN,
 }
 RECORDS = [SCORE, REFUSAL, GENESIS, DAMAGED, {**GENESIS, "kind": "activation", "model": SCORE["model"]}]
@@ -69,7 +71,7 @@ class TestCsv:
         assert (row["site"], row["version"], row["model_sha256"]) == ("SoV", "1.0.0", "ef" * 32)
         place = (row["chain_month"], row["chain_id"], int(row["chain_seq"]), row["row_hash"])
         assert place == tuple(CHAIN.values())
-        assert row["damaged"] == ""
+        assert (row["damaged"], row["damage"]) == ("", "")
 
     def test_what_is_not_there_is_an_empty_cell(self) -> None:
         row = csv_rows(GENESIS)[0]
@@ -79,6 +81,7 @@ class TestCsv:
         rows = csv_rows(*RECORDS)
         assert [row["kind"] for row in rows] == [record["kind"] for record in RECORDS]
         assert [row["damaged"] for row in rows] == ["", "", "", "true", ""]
+        assert rows[3]["damage"] == "MUTATED: the row is not what was hashed"
 
 
 class TestFhir:

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +7,7 @@ import pytest
 from app.audit.records import Draft
 from app.settings import Settings
 from app.web.schemas.lookups import AuditPage, Replayed
+from tests.cli.running import tamper
 from tests.web.serving import MAN, READING, Running, bearer, create_key, serving
 
 STUDY = {**MAN, "measurements": [{"site": "SoV", "diameter_mm": 41}, {"site": "AA", "diameter_mm": 38}]}
@@ -119,4 +121,34 @@ def test_a_record_that_is_no_answer_of_ours_is_not_identical_and_no_defect(
     draft = Draft("score", now, "nobody", request_id="odd", model=ref, input=asked, output=told)
     audited.inside(audited.service.writer.write([draft]))
     answer = audited.client.post("/v1/audit/records/odd/replay")
+    assert (answer.status_code, answer.json()["identical"]) == (200, False)
+
+
+def test_an_edited_record_is_marked_and_its_replay_is_not_identical(audited: Running) -> None:
+    request_id = audited.score().json()["request_id"]
+    [record] = audited.records("score")
+    record.input["diameter_mm"] = 31
+    payload = json.dumps(vars(record)).encode()
+    tamper(audited.settings, "UPDATE audit_records SET payload = :new WHERE kind = 'score'", new=payload)
+    found = audited.client.get(f"/v1/audit/records/{request_id}").json()
+    AuditPage.model_validate(found)
+    listed = audited.client.get("/v1/audit/records").json()
+    for page in (found, listed):
+        [shown] = [one for one in page["records"] if one["damaged"]]
+        assert (shown["request_id"], shown["damage"]["kind"]) == (request_id, "MUTATED")
+    assert {one["damaged"] for one in listed["records"]} == {True, False}
+    answer = audited.client.post(f"/v1/audit/records/{request_id}/replay").json()
+    Replayed.model_validate(answer, strict=True)
+    assert answer["identical"] is False
+    assert "score.expected_ns" in answer["fields"]
+    assert [(one["record_id"], one["kind"]) for one in answer["damaged"]] == [(record.record_id, "MUTATED")]
+
+
+def test_a_damaged_record_that_names_a_version_that_never_was_is_no_defect(audited: Running) -> None:
+    request_id = audited.score().json()["request_id"]
+    [record] = audited.records("score")
+    record.model["version"] = "9.9.9"
+    payload = json.dumps(vars(record)).encode()
+    tamper(audited.settings, "UPDATE audit_records SET payload = :new WHERE kind = 'score'", new=payload)
+    answer = audited.client.post(f"/v1/audit/records/{request_id}/replay")
     assert (answer.status_code, answer.json()["identical"]) == (200, False)

@@ -150,13 +150,20 @@ class ChainPlace(Described):
     row_hash: str
 
 
+class DamageFound(Described):
+    kind: str = Field(description="As `normalcy audit verify` names it.", examples=["MUTATED"])
+    detail: str
+
+
 class AuditRecord(Described):
-    """What was hashed, and its place in its chain."""
+    """What was hashed, and its place in its chain. A damaged one says what stands in the database now."""
 
     model_config = ConfigDict(extra="allow")
 
     record_id: str
     request_id: str | None
+    damaged: bool = Field(description="The row is not what was hashed: do not rely on what it says.")
+    damage: DamageFound | None = Field(default=None, description="Only of a damaged record.")
     chain: ChainPlace
 
 
@@ -165,8 +172,14 @@ class AuditPage(Traced):
     cursor: str | None = Field(description="Of the next page; null: this is the last one.")
 
 
+class DamagedRecord(DamageFound):
+    record_id: str
+    item: int | None
+
+
 class Replayed(Traced):
-    identical: bool = Field(description="No number differs by more than 1e-8, relatively.")
+    identical: bool = Field(description="No number differs by more than 1e-8, relatively, and no record is damaged.")
     max_relative_difference: float = Field(ge=0)
     fields: list[str] = Field(description="Where the difference is larger.")
     replayed: int = Field(description="Records that were answered again.")
+    damaged: list[DamagedRecord] = Field(description="Records that are not what was hashed.")
