@@ -48,10 +48,11 @@ test: $(DEV)/.ready ## install everything, run the tests
 	$(DEV)/bin/python -m pytest -n auto --dist loadfile
 
 .PHONY: bench
-bench: $(DEV)/.ready ## measure accuracy, speed and answers a second, into docs
+bench: $(DEV)/.ready ## measure accuracy, speed, answers a second and checkpoints, into docs
 	$(DEV)/bin/normalcy bench accuracy --out docs/accuracy.md
 	$(DEV)/bin/normalcy bench speed --rounds 31 --out docs/speed.md
 	$(DEV)/bin/python -m tests.campaigns.http_load --out docs/http.md
+	$(DEV)/bin/python -m tests.campaigns.audit_growth --out docs/audit-growth.md
 
 .PHONY: lint
 lint: $(DEV)/.ready ## ruff, mypy strict, import-linter

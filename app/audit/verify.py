@@ -12,7 +12,7 @@ from uuid import UUID
 from app.audit.chain import NOTHING_BEFORE
 from app.audit.checkpoint import Checkpoint
 from app.audit.damage import Damage, fault_of
-from app.database.appender import AuditRow
+from app.database.appender import AuditRow, Head
 
 Covered = dict[int, set[bytes]]  # the hashes that checkpoints have of a chain, by place; two at one place contradict
 
@@ -76,7 +76,7 @@ def _covered(checkpoints: Sequence[Checkpoint]) -> dict[UUID, Covered]:
 
 
 def _vanished(checkpoints: Sequence[Checkpoint], present: Mapping[UUID, object]) -> list[Finding]:
-    gone = {}
+    gone: dict[UUID, Head] = {}
     for checkpoint in checkpoints:
         for chain_id, end in checkpoint.ends.items():
             if chain_id not in present and (chain_id not in gone or gone[chain_id].seq < end.seq):

@@ -15,6 +15,7 @@ from app.errors import NormalcyError
 from app.settings import Settings
 
 if TYPE_CHECKING:
+    from app.services.kept_checkpoints import Choice
     from app.services.verify_audit import AuditVerification, Tampering
 
 group = typer.Typer(help="Verify, show, replay and export the audit.", no_args_is_help=True)
@@ -49,7 +50,7 @@ def verify(
 
     if checkpoint and no_checkpoint:
         raise typer.BadParameter("--checkpoint and --no-checkpoint contradict each other.")
-    choice = checkpoint or ("none" if no_checkpoint else "folder")
+    choice: Choice = checkpoint or ("none" if no_checkpoint else "folder")
     with _any_failure_exits_with_2(), progress_bar("verifying") as report:
         found = run(lambda settings: verify_audit(settings, report, since, choice))
     with _any_failure_exits_with_2():  # a verdict that nobody could read is none

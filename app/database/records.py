@@ -1,11 +1,11 @@
 """Queries on the audit records. Nothing here writes: records are added by an appender alone."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, and_, case, select, text, tuple_
+from sqlalchemy import ColumnElement, Select, and_, case, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database.appender import AuditRow, Head
@@ -119,12 +119,12 @@ async def has_records(connection: AsyncConnection) -> bool:
     return (await connection.execute(select(audit_records.c.month).limit(1))).first() is not None
 
 
-async def _pages(connection: AsyncConnection, query: Select[Any]) -> AsyncIterator[Sequence[Row[Any]]]:
+async def _pages(connection: AsyncConnection, query: Select[Any]) -> AsyncIterator[Sequence[Any]]:
     async with connection.stream(query.execution_options(yield_per=STREAM_ROWS)) as rows:
         async for page in rows.partitions():  # one switch of tasks per page, not per row
             yield page
 
 
-def _linked(row: Row[Any]) -> Linked:
+def _linked(row: Iterable[Any]) -> Linked:
     *columns, previous = row
     return Linked(AuditRow(*columns), None if previous == NO_BYTES else previous)

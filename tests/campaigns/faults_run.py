@@ -77,7 +77,7 @@ async def recorded(settings: Settings, began: str, label: str) -> dict[str, list
     try:
         async with database.reading() as connection:
             async for page in stream(connection, Filter(start=began)):
-                for row in page:
+                for row, _ in page:
                     if row.kind == "score" and str(row.request_id).startswith(label + "-"):
                         found[str(row.request_id)].append(msgspec.json.decode(row.payload))
     finally:

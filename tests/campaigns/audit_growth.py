@@ -1,0 +1,174 @@
+"""What a checkpoint costs as the audit grows: it follows the number of chains, not the number of records.
+
+    python -m tests.campaigns.audit_growth --out docs/audit-growth.md
+
+Every database is filled at once, past its triggers, with chains as a writer links them, full of one real answer. Then
+the service's own code asks where the chains end and takes a checkpoint, as it does once a minute.
+"""
+
+import argparse
+import asyncio
+import os
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+
+import asyncpg  # type: ignore[import-untyped]
+import msgspec
+
+from app.audit.chain import genesis, link, new_chain
+from app.audit.records import Draft, encode
+from app.cli.command import caller
+from app.database.appender import AuditRow
+from app.database.engine import Database, open_database
+from app.database.migrate import upgrade
+from app.database.records import heads, stream_chains
+from app.database.times import month_of, utc_now
+from app.domain.card import ModelRef
+from app.formats.score_request import parse
+from app.observability import configure_logging, make_metrics
+from app.services.answer import answer_reading
+from app.services.checkpoints import FOLDER, Checkpoints
+from app.services.visit import visiting_service
+from app.settings import Settings, load_settings
+from tests.campaigns.audit_growth_report import render
+from tests.postgres import postgres_server
+from tests.web.serving import READING
+
+SIZES = ("1000x60", "10000x6", "10000x60")  # chains x records of each
+INSERT = f"INSERT INTO audit_records VALUES ({', '.join('?' * len(AuditRow._fields))})"  # noqa: S608 - no input in it
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    database: str
+    chains: int
+    records: int
+    heads_seconds: Sequence[float]
+    checkpoint_seconds: Sequence[float]
+
+
+async def a_score(folder: Path) -> Draft:
+    """A real answer of the shipped model, as it is recorded."""
+    settings = load_settings({"NORMALCY_DATA_DIR": str(folder)})
+    async with visiting_service(settings, "score") as service:
+        await service.watcher.begin()
+        await answer_reading(service, caller(settings, "score"), parse("SoV", READING))
+        async with service.database.reading() as connection:
+            rows = [row async for page in stream_chains(connection) for row in page]
+    said = msgspec.json.decode(next(row.payload for row in rows if row.kind == "score"))
+    return Draft(
+        kind="score",
+        at=utc_now(),
+        principal="abcdefgh",
+        route="/v1/sites/{site}/score",
+        status=200,
+        request_id=said["request_id"],
+        model=ModelRef(**said["model"]),
+        input=said["input"],
+        output=said["output"],
+    )
+
+
+def rows_of(draft: Draft, chains: int, length: int) -> Iterator[AuditRow]:
+    """In the order of the key, which is the fastest to add."""
+    for start in sorted(new_chain(month_of(draft.at)) for _ in range(chains)):
+        records = [genesis(start, draft.at, {}), *(encode(draft) for _ in range(length - 1))]
+        yield from link(start, records)[0]
+
+
+def fill_sqlite(file: Path, rows: Iterable[AuditRow]) -> None:
+    connection = sqlite3.connect(file, isolation_level=None)
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("DROP TRIGGER audit_records_no_replace")
+    connection.execute("BEGIN")
+    connection.executemany(INSERT, ((row[0], row[1].hex, row[2], row[3].hex, *row[4:]) for row in rows))
+    connection.execute("COMMIT")
+    connection.close()
+
+
+async def fill_postgres(url: str, rows: Iterable[AuditRow]) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.copy_records_to_table("audit_records", records=rows)
+    await connection.execute("VACUUM ANALYZE audit_records")  # a server does it by itself after so many rows
+    await connection.close()
+
+
+async def measure_one(settings: Settings, draft: Draft, size: str, turns: int) -> Found:
+    chains, length = map(int, size.split("x"))
+    migrating = open_database(settings, statement_seconds=None)
+    await upgrade(migrating)
+    await migrating.close()
+    rows = rows_of(draft, chains, length)
+    if settings.database_url:
+        await fill_postgres(settings.database_url, rows)
+    database = open_database(settings)  # with the deadlines of a service
+    if not settings.database_url:
+        fill_sqlite(database.file, rows)
+    try:
+        ends = await _timed(lambda: _heads(database, chains), turns)
+        taken = await _timed(lambda: _checkpoint(database, settings.data_dir), turns)
+    finally:
+        await database.close()
+    return Found("PostgreSQL" if settings.database_url else "SQLite", chains, chains * length, ends, taken)
+
+
+async def _timed(work: Callable[[], Awaitable[None]], turns: int) -> list[float]:
+    await work()
+    seconds = []
+    for _ in range(turns):
+        began = time.perf_counter()
+        await work()
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+async def _heads(database: Database, chains: int) -> None:
+    async with database.reading() as connection:
+        assert len(await heads(connection)) == chains
+
+
+async def _checkpoint(database: Database, data_dir: Path) -> None:
+    """Into an empty folder, so that it is written each time."""
+    rmtree(data_dir / FOLDER, ignore_errors=True)
+    checkpoints = Checkpoints(database, data_dir, utc_now, make_metrics())
+    await checkpoints.take()
+    assert not checkpoints.has_failed
+
+
+def measure(sizes: Sequence[str], turns: int) -> list[Found]:
+    found = []
+    with tempfile.TemporaryDirectory() as name, postgres_server() as postgres:
+        draft = asyncio.run(a_score(Path(name) / "score"))
+        for size in sizes:
+            folder = Path(name) / size
+            embedded = load_settings({"NORMALCY_DATA_DIR": str(folder)})
+            found.append(asyncio.run(measure_one(embedded, draft, size, turns)))
+            rmtree(folder)
+            with postgres.new_database() as database:
+                given = {"NORMALCY_DATA_DIR": str(folder), "NORMALCY_DATABASE_URL": postgres.url(database)}
+                found.append(asyncio.run(measure_one(load_settings(given), draft, size, turns)))
+    return found
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.audit_growth", description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="where the report goes")
+    parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="CHAINSxRECORDS", help="records of each chain")
+    parser.add_argument("--turns", type=int, default=9)
+    given = parser.parse_args(arguments)
+    before = os.getloadavg()[0]
+    found = measure(given.sizes, given.turns)
+    words = [word for word in arguments if word not in ("--out", str(given.out))]
+    command = " ".join(["python -m tests.campaigns.audit_growth", *words])
+    given.out.write_text(render(found, (before, os.getloadavg()[0]), command), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    configure_logging("error", sys.stderr)
+    main(sys.argv[1:])
