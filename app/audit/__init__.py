@@ -2,7 +2,8 @@
 
     records.py     a record as canonical JSON bytes            chain.py       how a row is bound to the one before
     writer.py      one task per process, group commit          queue.py       who waits, for how long, in which order
-    verify.py      is every chain what was written?            checkpoint.py  what to keep outside the database
+    verify.py      is every chain what was written?            damage.py      is this one record what was written?
+    checkpoint.py  what to keep outside the database
     lookup.py      by request, by time and site                subject.py     the keyed hash of a patient reference
     changes.py     keys and activations with their records     tables.py      are those tables as on record?
 
