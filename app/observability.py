@@ -49,6 +49,7 @@ class Metrics:
     audit_durable: Gauge
     audit_failures: Counter
     audit_dropped: Counter
+    refusals_summed: Counter
     key_expiry_seconds: Gauge
     checkpoint_age_seconds: Gauge
     checkpoint_failures: Counter
@@ -80,7 +81,8 @@ def make_metrics() -> Metrics:
             "normalcy_audit_durable", "1: what is acknowledged survives a crash. 0: scores are refused.", registry=r
         ),
         audit_failures=Counter("normalcy_audit_failures", "Commits that failed.", registry=r),
-        audit_dropped=Counter("normalcy_audit_dropped", "Best-effort records that were dropped.", registry=r),
+        audit_dropped=Counter("normalcy_audit_dropped", "Refusals that are on no record.", registry=r),
+        refusals_summed=Counter("normalcy_refusals_summed", "Refusals that are on record in sums.", registry=r),
         key_expiry_seconds=Gauge(
             "normalcy_key_expiry_seconds", "Until the next API key expires; +Inf while none will.", registry=r
         ),

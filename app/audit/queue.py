@@ -22,6 +22,7 @@ class Group:
     records: Sequence[Record]
     committed: asyncio.Future[None] | None  # None: nobody waits
     expired: bool = False
+    stands_for: int = 1  # refusals, if that is what it holds
 
     def succeed(self) -> None:
         if self.committed is not None and not self.committed.done():

@@ -90,12 +90,11 @@ class AuditWriter:
             timer.cancel()
         return tuple(record.record_id for record in group.records)
 
-    def offer(self, draft: Draft) -> bool:
-        """Best effort, for refusals: never waits, and gives way when the queue is half full. False: dropped."""
+    def offer(self, draft: Draft, stands_for: int = 1) -> bool:
+        """Best effort, for refusals: never waits, and gives way when the queue is half full. False: not taken."""
         try:
-            self._admit(Group([encode(draft)], None), CAPACITY // 2)
+            self._admit(Group([encode(draft)], None, stands_for=stands_for), CAPACITY // 2)
         except AuditUnavailable:
-            self._metrics.audit_dropped.inc()
             return False
         return True
 
@@ -214,7 +213,7 @@ class AuditWriter:
         self._log.warning("audit write failed", groups=len(groups), **describe_failure(error.__cause__ or error))
         for group in groups:
             if group.committed is None:
-                self._metrics.audit_dropped.inc()
+                self._metrics.audit_dropped.inc(group.stands_for)
             group.fail()
 
 

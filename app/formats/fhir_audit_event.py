@@ -83,10 +83,14 @@ def _outcome(record: Mapping[str, Any]) -> tuple[str, str | None]:
         return SERIOUS_FAILURE, "The stored record is damaged. {kind}: {detail}.".format(**record["damage"])
     if record["kind"] != "refusal":
         return SUCCESS, None
-    status = record.get("status") or 0
-    told = record.get("output") or {}
+    status, told = record.get("status"), record.get("output") or {}
     why = ", ".join(dict.fromkeys([told.get("problem", "refused"), *told.get("errors", ())]))
-    return (SERIOUS_FAILURE if status >= SERVER_ERROR else MINOR_FAILURE), f"status {status}: {why}"
+    statuses = [status] if status else sorted(int(each) for each in told.get("statuses", ()))
+    is_serious = any(each >= SERVER_ERROR for each in statuses)
+    description = f"status {', '.join(map(str, statuses)) or 'unknown'}: {why}"
+    if "count" in told:  # a sum
+        description += f"; {told['count']} times from {told['from']} to {told['to']}"
+    return (SERIOUS_FAILURE if is_serious else MINOR_FAILURE), description
 
 
 def _agent(principal: str) -> Json:

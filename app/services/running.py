@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from app.audit.refusals import RefusalRecorder
 from app.audit.subject import SubjectHasher, subject_hasher
 from app.audit.writer import AuditWriter
 from app.database.engine import Database, open_database
@@ -40,6 +41,7 @@ class RunningService:
     watcher: Watcher
     writer: AuditWriter
     checkpoints: Checkpoints
+    refusals: RefusalRecorder
     hasher: SubjectHasher
     stamp: ServiceStamp
     provenance: dict[str, Any]  # the stamp, as answers tell it
@@ -78,7 +80,9 @@ async def open_service(settings: Settings) -> AsyncIterator[RunningService]:
         for work in (watcher.run(), checkpoints.run()):
             closing.push_async_callback(_stop, asyncio.create_task(work))
         parts = Parts(database, shelf, keyring, watcher, writer, checkpoints, metrics, login_warnings)
-        yield assemble(settings, backend, parts)
+        service = assemble(settings, backend, parts)
+        closing.callback(service.refusals.close)
+        yield service
 
 
 class Parts(NamedTuple):
@@ -99,6 +103,7 @@ def assemble(settings: Settings, backend: Backend, parts: Parts) -> RunningServi
     return RunningService(
         settings=settings,
         desk=Desk(score_with_tails),
+        refusals=RefusalRecorder(parts.writer, parts.metrics),
         hasher=subject_hasher(settings),
         stamp=stamp,
         provenance=service_provenance(stamp),

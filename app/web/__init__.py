@@ -7,7 +7,7 @@
     routes/       one file per subject, at most 100 lines each       schemas/      what the OpenAPI pages say
     openapi.py    the OpenAPI document                               guide/        the chapters of the guide
     reading.py    Markdown as a page                                 assets.py     the files of pages, and their policy
-    static/       the few files of our own pages
+    static/       the few files of our own pages                     pace.py       how fast strangers are refused
 
 What a request means is parsed by `formats`, answered by `services`; SQL and models stay below. To add a route, write
 `async def name(call: Call) -> Response` in a file of `routes/`, add a `Door` with its lock to the file's `DOORS`, and

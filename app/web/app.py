@@ -13,6 +13,7 @@ from app.settings import Settings
 from app.web import openapi
 from app.web.door import Door, DoorRoute
 from app.web.envelope import Envelope
+from app.web.pace import Pace
 from app.web.routes import audit, health, models, pages, scores, sites
 
 DOORS: tuple[Door, ...] = (*scores.DOORS, *sites.DOORS, *models.DOORS, *audit.DOORS, *health.DOORS, *pages.DOORS)
@@ -29,6 +30,7 @@ NO_TELEMETRY: TelemetryConfig = {
 
 class Application(FastAPI):
     service: RunningService  # while it runs
+    pace: Pace  # of refusals
 
     def build_middleware_stack(self) -> ASGIApp:
         """One layer instead of the framework's five: the envelope catches what theirs would, and doors need no more."""
@@ -55,5 +57,6 @@ def create_app(settings: Settings) -> Application:
         redirect_slashes=False,  # a redirect repeats the query
         telemetry=NO_TELEMETRY,
     )
+    application.pace = Pace()
     application.router.routes.extend(DoorRoute(door) for door in DOORS)
     return application

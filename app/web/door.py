@@ -18,7 +18,9 @@ from starlette.types import Receive, Scope, Send
 from app.audit.records import Draft
 from app.errors import NormalcyError
 from app.observability import describe_failure
+from app.services.credentials import LOOPBACK, NOBODY
 from app.web.call import Call, ClientGone
+from app.web.pace import hold_back
 from app.web.problems import Refused, problem_response, refused
 from app.web.security import Lock, admit
 
@@ -62,19 +64,22 @@ class DoorRoute(APIRoute):
             call.principal = admit(call, self.door.lock)
             response = await self.door.endpoint(call)
         except Refused as refusal:
-            response = self._refuse(call, refusal)
+            response = await self._refuse(call, refusal)
         except NormalcyError as error:
-            response = self._refuse(call, refused(error), error)
+            response = await self._refuse(call, refused(error), error)
         except ClientGone:
             return
         await response(scope, receive, send)
 
-    def _refuse(self, call: Call, refusal: Refused, error: NormalcyError | None = None) -> Response:
+    async def _refuse(self, call: Call, refusal: Refused, error: NormalcyError | None = None) -> Response:
         if error is not None and refusal.problem.status >= 500:
             log = structlog.get_logger("web")
             log.error("refused", request_id=call.request_id, route=self.path, **describe_failure(error))
         if self.door.lock != "open":
-            call.service.writer.offer(self._draft(call, refusal))
+            is_known = call.principal not in (NOBODY, LOOPBACK)
+            call.service.refusals.record(self._draft(call, refusal), is_known)
+        if call.principal is NOBODY:
+            await hold_back(call.scope)
         return problem_response(refusal, call.request_id)
 
     def _draft(self, call: Call, refusal: Refused) -> Draft:

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.formats import problem as kinds
 from app.observability import describe_failure
 from app.services.running import RunningService
+from app.web.pace import HELD_BACK, hold_back
 from app.web.problems import Refused, framework_problem, problem_response
 
 LARGEST_HEADERS = 16 * 1024  # bytes of address, names and values, with 4 for the separators of each
@@ -60,19 +61,21 @@ class Envelope:
         try:
             await self._answer(scope, receive, stamped)
         except HTTPException as error:
+            await hold_back(scope)
             await framework_problem(error, scope["request_id"])(scope, receive, stamped)
         except Exception as error:  # noqa: BLE001 - the last net: a defect is answered, logged, and kills nothing
             structlog.get_logger("web").error("defect", request_id=scope["request_id"], **describe_failure(error))
             if not status:
                 await problem_response(Refused(kinds.DEFECT), scope["request_id"])(scope, receive, stamped)
         finally:
-            _count(scope, status, time.perf_counter() - began)
+            _count(scope, status, time.perf_counter() - began - scope.get(HELD_BACK, 0.0))
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = scope["headers"]
         line = len(scope["raw_path"]) + len(scope["query_string"])
         size = line + sum([len(name) + len(value) + 4 for name, value in headers])
         if size > LARGEST_HEADERS or len(headers) > MOST_HEADERS:
+            await hold_back(scope)
             await problem_response(Refused(kinds.HEADERS_TOO_LARGE), scope["request_id"])(scope, receive, send)
         else:
             await self.app(scope, receive, send)

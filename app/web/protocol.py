@@ -1,39 +1,66 @@
-"""HTTP/1.1 as uvicorn reads it, with what it leaves out: deadlines while a request arrives, and a bound on headers.
+"""HTTP/1.1 as uvicorn reads it, with what it leaves out: deadlines while a request arrives, a bound on headers, and a
+bound on requests that are sent without waiting for answers.
 
-A request that came in one piece, as nearly all do, never arms a timer.
+A request that came in one piece, as nearly all do, never arms a timer. Reading stops while a request waits behind
+another one, so that a caller can make this process hold no more than one read of the socket and `MOST_WAITING` requests.
 """
 
 import asyncio
+from collections.abc import Callable
 from enum import Enum, auto
 
+import httptools
 from starlette.responses import Response
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from app.formats import problem as kinds
 from app.formats.problem import Problem
-from app.web.envelope import HEADERS, LARGEST_HEADERS, new_request_id
+from app.web.envelope import HEADERS, LARGEST_HEADERS, NO_ROUTE, new_request_id
 from app.web.problems import Refused, problem_response
 
 HEADERS_SECONDS = 10.0  # from the first byte, or from the connection, to the end of the headers
 REQUEST_SECONDS = 15.0  # to the end of the body
-LINGER_SECONDS = 1.0  # what still arrives after a refusal is thrown away, so that the refusal is not lost in a reset
+LINGER_SECONDS = 1.0  # from a refusal to the end of the connection, so that the refusal is not lost in a reset
+MOST_WAITING = 64  # requests behind the one that is being answered
+NO_METHOD = "none"  # what is no request is counted without one
 
 
 class Phase(Enum):
     BETWEEN = auto()  # no request has begun
     HEADERS = auto()
-    BODY = auto()
-    REFUSED = auto()  # the connection is about to close
+    BODY = auto()  # and trailers
+    REFUSED = auto()  # nothing more is read; the connection is about to close
+
+
+class TooManyWaiting(Exception):
+    """Ends the parsing of a read in which more requests came than may wait."""
+
+
+class GuardedFlow(FlowControl):
+    """uvicorn resumes reading after every answer; here it waits until the protocol can take more."""
+
+    def __init__(self, transport: asyncio.Transport, may_read: Callable[[], bool], resumed: Callable[[], None]) -> None:
+        super().__init__(transport)
+        self._may_read, self._resumed = may_read, resumed
+
+    def resume_reading(self) -> None:
+        if self.read_paused and self._may_read():
+            super().resume_reading()
+            self._resumed()
 
 
 class GuardedProtocol(HttpToolsProtocol):
     _phase = Phase.BETWEEN
     _deadline: asyncio.TimerHandle | None = None
     _began = 0.0  # when the request that is arriving began
-    _unparsed = 0  # bytes of headers so far
+    _deaf_since = 0.0  # when reading was last paused
+    _unparsed = 0  # bytes of headers so far, or of trailers
+    _last_words = b""  # a refusal that leaves after the answers under way
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow = GuardedFlow(transport, self._may_read, self._reading_resumed)
         self._began = self.loop.time()
         self._arm(HEADERS_SECONDS)
 
@@ -42,35 +69,71 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._phase is not Phase.REFUSED:
-            self._unparsed += len(data)
-            super().data_received(data)
-            self._supervise()
+        if self._phase is Phase.REFUSED:
+            return
+        self._unparsed += len(data)
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # there is nothing to upgrade to: it is answered as the HTTP/1.1 request that it is
+        except httptools.HttpParserError as error:
+            self._refuse_what_came(error)
+        self._supervise()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._phase, self._began = Phase.HEADERS, self.loop.time()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Trailers come here too, behind the body. They are ignored: nothing checked them when the request began."""
+        if self._phase is Phase.HEADERS:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
+        if len(self.pipeline) >= MOST_WAITING:
+            raise TooManyWaiting
+        if b"://" in self.url and not self.url.startswith(b"/"):
+            self.scope["target_authority"] = _authority(self.url)  # type: ignore[typeddict-unknown-key]
         super().on_headers_complete()
         self._phase, self._unparsed = Phase.BODY, 0
+
+    def on_body(self, body: bytes) -> None:
+        self._unparsed = 0
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._phase, self._unparsed = Phase.BETWEEN, 0
 
-    def send_400_response(self, msg: str) -> None:
-        self._refuse(kinds.BAD_REQUEST)
+    def on_response_complete(self) -> None:
+        was_last = not self.pipeline
+        super().on_response_complete()
+        if was_last and self._last_words:
+            self._part()
+
+    def _may_read(self) -> bool:
+        """Not while a request that has arrived waits for its answer."""
+        newest = self.cycle
+        return not self.pipeline and (newest is None or newest.response_complete or newest.more_body)
+
+    def _reading_resumed(self) -> None:
+        """While nobody listened the sender's time stood still."""
+        self._began += self.loop.time() - self._deaf_since
+        if self._phase in (Phase.HEADERS, Phase.BODY):
+            self._supervise()
 
     def _supervise(self) -> None:
         """Whoever has to send the next byte has a deadline for it, and a bound."""
         if self._phase is Phase.REFUSED:
             return
-        if self._phase is Phase.HEADERS and self._unparsed > LARGEST_HEADERS:
+        if self._phase is not Phase.BETWEEN and self._unparsed > LARGEST_HEADERS:
             self._refuse(kinds.HEADERS_TOO_LARGE)
             return
         self._disarm()
-        if self._phase is Phase.BODY:
+        if self.flow.read_paused:
+            self._deaf_since = self.loop.time()
+        elif self._phase is Phase.BODY:
             self._arm(self._began + REQUEST_SECONDS - self.loop.time())
         elif self._phase is Phase.HEADERS:
             self._arm(self._began + HEADERS_SECONDS - self.loop.time())
@@ -85,14 +148,46 @@ class GuardedProtocol(HttpToolsProtocol):
             self._deadline.cancel()
             self._deadline = None
 
+    def _refuse_what_came(self, error: httptools.HttpParserError) -> None:
+        if isinstance(error.__context__, TooManyWaiting):
+            self.pipeline.clear()  # none of them was begun, and the client may send them again
+            self._refuse(kinds.OVER_RATE)
+        else:
+            self._refuse(kinds.BAD_REQUEST)
+
     def _refuse(self, problem: Problem) -> None:
-        """Without the application: what arrived is no request."""
+        """Without the application: what arrived is no request. It waits for the answers to those that came before."""
+        is_half, newest = self._phase is Phase.BODY, self.cycle
+        is_answering = newest is not None and not newest.response_complete
+        if is_half and self.pipeline:
+            self.pipeline.popleft()  # the newest, which will never be complete
+        elif is_half and is_answering:
+            newest.disconnected, is_answering = True, False
+            newest.message_event.set()
         self._phase = Phase.REFUSED
         self._disarm()
-        request_id = new_request_id()
-        response = problem_response(Refused(problem), request_id.decode())
-        self.transport.write(_raw(response, request_id))
-        self._arm(LINGER_SECONDS)
+        self._last_words = _raw_problem(problem)
+        self.app.service.metrics.requests[NO_ROUTE, NO_METHOD, str(problem.status)].inc()  # type: ignore[union-attr]
+        if not is_answering:
+            self._part()
+
+    def _part(self) -> None:
+        if not self.transport.is_closing():
+            self._unset_keepalive_if_required()
+            self.transport.write(self._last_words)
+            self._arm(LINGER_SECONDS)
+
+
+def _authority(target: bytes) -> bytes:
+    """Of an absolute-form target, `http://authority/path`, as it is written."""
+    rest = target.partition(b"://")[2]
+    return rest.partition(b"/")[0].partition(b"?")[0]
+
+
+def _raw_problem(problem: Problem) -> bytes:
+    request_id = new_request_id()
+    response = problem_response(Refused(problem), request_id.decode())
+    return _raw(response, request_id)
 
 
 def _raw(response: Response, request_id: bytes) -> bytes:

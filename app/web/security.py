@@ -1,7 +1,8 @@
 """Who may pass which door: deny by default.
 
 While no key exists the service listens on this machine only, and the Host header must say so: a web page elsewhere
-could otherwise let its own name point here and read the answers (DNS rebinding).
+could otherwise let its own name point here and read the answers (DNS rebinding). Where the target of a request names a
+host as well (`GET http://host/path`), both must be this machine.
 """
 
 from functools import lru_cache
@@ -18,10 +19,14 @@ Lock = Literal["open", "metrics", "score", "model:read", "audit:read", "admin"]
 LOCAL_NAMES = (b"localhost", b"127.0.0.1", b"[::1]")
 HTTP_PORT = 80
 NOT_LOCAL = "While no API key exists, the Host header must name this machine and port."
+# A header that decides who asks or how the body is read has one meaning only if it is there once.
+SENT_ONCE = {b"host", b"content-type", b"content-length", b"authorization", b"idempotency-key"}
+REPEATED = "Host, Content-Type, Content-Length, Authorization and Idempotency-Key may each be sent once."
 
 
 def admit(call: Call, lock: Lock) -> Principal:
     """Who it is, if they may pass; raises Refused otherwise."""
+    _refuse_repeated_headers(call)
     needed = _needed(call, lock)
     keyring = call.service.keyring
     if not keyring.has_seen_keys:
@@ -57,7 +62,17 @@ def _own_hosts(listening: str, port: int) -> frozenset[bytes]:
     return frozenset(with_port | set(names) if port == HTTP_PORT else with_port)
 
 
+def _refuse_repeated_headers(call: Call) -> None:
+    headers = call.scope["headers"]
+    if len(call.fields) < len(headers):  # some header is there twice: is it one of these?
+        names = [name for name, _ in headers if name in SENT_ONCE]
+        if len(set(names)) < len(names):
+            raise Refused(kinds.BAD_REQUEST, detail=REPEATED)
+
+
 def _refuse_strange_host(call: Call) -> None:
     server = call.scope.get("server")
-    if server is None or call.fields.get(b"host", b"").lower() not in _own_hosts(call.service.settings.host, server[1]):
+    named = call.fields.get(b"host", b"")
+    asked = {named.lower(), call.scope.get("target_authority", named).lower()}
+    if server is None or not asked <= _own_hosts(call.service.settings.host, server[1]):
         raise Refused(kinds.BAD_REQUEST, detail=NOT_LOCAL)

@@ -134,9 +134,7 @@ async def test_a_full_queue_refuses_at_once(writer: AuditWriter, database: Datab
     assert (await verified(database)).intact
 
 
-async def test_refusals_give_way_when_the_queue_is_half_full(
-    writer: AuditWriter, database: Database, metrics: Metrics
-) -> None:
+async def test_refusals_give_way_when_the_queue_is_half_full(writer: AuditWriter, database: Database) -> None:
     assert writer.offer(refusal())
     async with writes_blocked(database):
         in_flight = asyncio.create_task(writer.write([score()]))
@@ -147,7 +145,6 @@ async def test_refusals_give_way_when_the_queue_is_half_full(
         await asyncio.sleep(0)
         assert writer.depth == CAPACITY // 2 + 1
     await asyncio.wait_for(asyncio.gather(in_flight, scores), timeout=10)
-    assert metrics.registry.get_sample_value("normalcy_audit_dropped_total") == CAPACITY // 2
     await writer.stop()
     kinds = [row.kind for row in await all_rows(database)]
     assert (kinds.count("refusal"), kinds.count("score")) == (CAPACITY // 2 + 1, 2)
