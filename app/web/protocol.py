@@ -11,8 +11,9 @@ from enum import Enum, auto
 
 import httptools
 from starlette.responses import Response
+from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from app.formats import problem as kinds
 from app.formats.problem import Problem
@@ -56,6 +57,9 @@ class GuardedProtocol(HttpToolsProtocol):
     _began = 0.0  # when the request that is arriving began
     _deaf_since = 0.0  # when reading was last paused
     _unparsed = 0  # bytes of headers so far, or of trailers
+    _answering: RequestResponseCycle | None = (
+        None  # the request that is answered, or was last; uvicorn keeps the newest
+    )
     _last_words = b""  # a refusal that leaves after the answers under way
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -66,6 +70,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        if self._answering is not None:
+            self._answering.disconnected = True  # or its answer is a failed write
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -105,6 +111,10 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._phase, self._unparsed = Phase.BETWEEN, 0
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         was_last = not self.pipeline
@@ -157,19 +167,21 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _refuse(self, problem: Problem) -> None:
         """Without the application: what arrived is no request. It waits for the answers to those that came before."""
-        is_half, newest = self._phase is Phase.BODY, self.cycle
-        is_answering = newest is not None and not newest.response_complete
-        if is_half and self.pipeline:
-            self.pipeline.popleft()  # the newest, which will never be complete
-        elif is_half and is_answering:
-            newest.disconnected, is_answering = True, False
-            newest.message_event.set()
+        if self._phase is Phase.BODY:  # the newest request will never be complete
+            self._abandon_newest()
         self._phase = Phase.REFUSED
         self._disarm()
         self._last_words = _raw_problem(problem)
         self.app.service.metrics.requests[NO_ROUTE, NO_METHOD, str(problem.status)].inc()  # type: ignore[union-attr]
-        if not is_answering:
+        if self._answering is None or self._answering.response_complete or self._answering.disconnected:
             self._part()
+
+    def _abandon_newest(self) -> None:
+        if self.cycle is self._answering:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        else:
+            self.pipeline.popleft()
 
     def _part(self) -> None:
         if not self.transport.is_closing():
