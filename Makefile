@@ -65,6 +65,10 @@ lint: $(DEV)/.ready ## ruff, mypy strict, import-linter
 faults: $(DEV)/.ready ## kill, freeze and starve the service under load, write docs/faults.md (about 15 minutes)
 	$(DEV)/bin/python -m tests.campaigns.faults --out docs/faults.md
 
+.PHONY: hostile
+hostile: $(DEV)/.ready ## attack the service beside honest load, write docs/hostile-load.md (about 7 minutes)
+	$(DEV)/bin/python -m tests.campaigns.hostile_load --out docs/hostile-load.md
+
 # The shipped models. Refuses where a version stands: remove it first, knowingly.
 COHORT := build/cohort.csv
 .PHONY: models

@@ -8,8 +8,8 @@ import asyncio
 
 from starlette.types import Scope
 
-PER_SECOND = 200
-BURST = 200  # after a quiet second so many leave at once
+PER_SECOND = 100
+BURST = 100  # after a quiet second so many leave at once
 LONGEST_SECONDS = 2.0
 HELD_BACK = "held_back_seconds"  # in the scope: how long the answer waited, which is not the time that it took
 

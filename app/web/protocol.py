@@ -2,7 +2,7 @@
 bound on requests that are sent without waiting for answers.
 
 A request that came in one piece, as nearly all do, never arms a timer. Reading stops while a request waits behind
-another one, so that a caller can make this process hold no more than one read of the socket and `MOST_WAITING` requests.
+another one, so that a caller makes this process hold one read of the socket and `MOST_WAITING` requests at most.
 """
 
 import asyncio
@@ -172,7 +172,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._phase = Phase.REFUSED
         self._disarm()
         self._last_words = _raw_problem(problem)
-        self.app.service.metrics.requests[NO_ROUTE, NO_METHOD, str(problem.status)].inc()  # type: ignore[union-attr]
+        self.app.service.metrics.requests[NO_ROUTE, NO_METHOD, str(problem.status)].inc()
         if self._answering is None or self._answering.response_complete or self._answering.disconnected:
             self._part()
 

@@ -1,6 +1,6 @@
 """The load generator, a process of its own: keep-alive connections that ask again as soon as they are answered.
 
-    python -m tests.campaigns.http_load_client PORT CONNECTIONS SECONDS
+    python -m tests.campaigns.http_load_client PORT CONNECTIONS SECONDS [KEY]
 
 Prints {"answers", "seconds", "refusals"} as JSON. It looks at the status and the length of an answer and at nothing
 else, so that it takes little of the machine beside the server.
@@ -22,10 +22,10 @@ LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 STATED = {"edge": "leading", "phase": "end-diastole", "modality": "TTE"}
 
 
-def requests(port: int, seed: int = 1) -> list[bytes]:
+def requests(port: int, key: str = "", seed: int = 1) -> list[bytes]:
     """Adults of common sizes, as bytes to send."""
     rng = random.Random(seed)  # noqa: S311 - not for secrets
-    return [_request(port, reading(rng)) for _ in range(READINGS)]
+    return [_request(port, key, reading(rng)) for _ in range(READINGS)]
 
 
 def reading(rng: random.Random) -> dict[str, object]:
@@ -39,11 +39,12 @@ def reading(rng: random.Random) -> dict[str, object]:
     }
 
 
-def _request(port: int, body: dict[str, object]) -> bytes:
+def _request(port: int, key: str, body: dict[str, object]) -> bytes:
     content = json.dumps(body).encode()
+    credential = f"Authorization: Bearer {key}\r\n" if key else ""
     head = (
         f"POST /v1/sites/SoV/score HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(content)}\r\n\r\n"
+        f"{credential}Content-Length: {len(content)}\r\n\r\n"
     )
     return head.encode() + content
 
@@ -94,8 +95,8 @@ class Asker(asyncio.Protocol):
         self._next += 1
 
 
-async def ask(port: int, connections: int, seconds: float) -> dict[str, float]:
-    loop, questions = asyncio.get_running_loop(), requests(port)
+async def ask(port: int, connections: int, seconds: float, key: str = "") -> dict[str, float]:
+    loop, questions = asyncio.get_running_loop(), requests(port, key)
     began = time.perf_counter()
     tally = Tally(began + seconds)
     waiting: list[asyncio.Future[None]] = []
@@ -114,5 +115,5 @@ async def ask(port: int, connections: int, seconds: float) -> dict[str, float]:
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        found = runner.run(ask(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])))
+        found = runner.run(ask(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), *sys.argv[4:]))
     sys.stdout.write(json.dumps(found))

@@ -51,7 +51,12 @@ DAMAGED = {
     "damage": {"kind": "MUTATED", "detail": "the row is not what was hashed"},
     "chain": CHAIN,
 }
-RECORDS = [SCORE, REFUSAL, GENESIS, DAMAGED, {**GENESIS, "kind": "activation", "model": SCORE["model"]}]
+SPAN = {"count": 812, "from": "2026-11-15T10:29:59.130Z", "to": "2026-11-15T10:30:00.123Z"}
+SUM = {**REFUSAL, "status": 401, "principal": "nobody", "request_id": None}
+SUM["output"] = {"problem": "no-credential", "errors": ["no-credential"], **SPAN}
+MIXED = {**SUM, "status": None, "route": None, "principal": "several"}
+MIXED["output"] = {"problem": "several", "errors": ["no-credential"], "statuses": {"503": 1, "401": 811}, **SPAN}
+RECORDS = [SCORE, REFUSAL, GENESIS, DAMAGED, {**GENESIS, "kind": "activation", "model": SCORE["model"]}, SUM, MIXED]
 
 
 def csv_rows(*records: dict[str, Any]) -> list[dict[str, str]]:
@@ -80,7 +85,7 @@ class TestCsv:
     def test_a_record_is_one_row_whatever_it_holds(self) -> None:
         rows = csv_rows(*RECORDS)
         assert [row["kind"] for row in rows] == [record["kind"] for record in RECORDS]
-        assert [row["damaged"] for row in rows] == ["", "", "", "true", ""]
+        assert [row["damaged"] for row in rows] == ["", "", "", "true", "", "", ""]
         assert rows[3]["damage"] == "MUTATED: the row is not what was hashed"
 
 
@@ -125,6 +130,13 @@ class TestFhir:
         event = audit_event({**REFUSAL, "status": status})
         assert event["outcome"] == outcome
         assert event["outcomeDesc"] == f"status {status}: input-refused, out_of_range, missing"
+
+    def test_a_sum_of_refusals_says_how_many_and_when(self) -> None:
+        span = "812 times from 2026-11-15T10:29:59.130Z to 2026-11-15T10:30:00.123Z"
+        assert audit_event(SUM)["outcomeDesc"] == f"status 401: no-credential; {span}"
+        mixed = audit_event(MIXED)
+        assert mixed["outcomeDesc"] == f"status 401, 503: several, no-credential; {span}"
+        assert (mixed["outcome"], mixed["agent"][0]["who"]["identifier"]["value"]) == ("8", "several")
 
     def test_kinds_have_their_codes(self) -> None:
         def codes(**changes: Any) -> tuple[str, str, bool]:

@@ -1,6 +1,7 @@
 """Headers that come late, twice, or in the target: each request has one meaning."""
 
 import json
+import socket
 from contextlib import closing
 from pathlib import Path
 
@@ -26,6 +27,12 @@ def ask(running: Running, target: str, *headers: str, body: bytes = b"", host: s
 
 def chunked(*trailers: str) -> bytes:
     return b"%x\r\n%b\r\n0\r\n" % (len(BODY), BODY) + "".join(line + "\r\n" for line in trailers).encode() + b"\r\n"
+
+
+def send_until_closed(connection: socket.socket, first: bytes, then: bytes) -> None:
+    connection.sendall(first)
+    while True:
+        connection.sendall(then)
 
 
 CHUNKED = ("Transfer-Encoding: chunked", "Content-Type: application/json")
@@ -54,17 +61,15 @@ class TestTrailers:
     def test_endless_ones_are_refused_while_they_come(self, shared: Running, trailer: str) -> None:
         refused = shared.service.metrics.requests["none", "none", "431"]
         before = refused._value.get()
-        with pytest.raises((BrokenPipeError, ConnectionResetError)), closing(connect(shared)) as connection:
-            head = f"POST {SCORE} HTTP/1.1\r\nHost: {shared.url.removeprefix('http://')}\r\n" + "\r\n".join(CHUNKED)
-            connection.sendall(head.encode() + b"\r\n\r\n" + chunked()[:-2])
-            while True:  # it ends because the connection does
-                connection.sendall(trailer.encode())
+        head = f"POST {SCORE} HTTP/1.1\r\nHost: {shared.url.removeprefix('http://')}\r\n" + "\r\n".join(CHUNKED)
+        with closing(connect(shared)) as connection, pytest.raises((BrokenPipeError, ConnectionResetError)):
+            send_until_closed(connection, head.encode() + b"\r\n\r\n" + chunked()[:-2], trailer.encode())
         assert refused._value.get() == before + 1
         assert shared.score().status_code == 200
 
 
 TWICE = [
-    ("Host: 127.0.0.1", "Host: 127.0.0.1"),
+    ("Host: {own}",),  # beside the one that every request here has
     ("Content-Type: application/json", "Content-Type: application/json"),
     ("content-type: application/json", "CONTENT-TYPE: text/plain"),
     (f"Content-Length: {len(BODY)}", f"Content-Length: {len(BODY)}"),
@@ -75,11 +80,12 @@ TWICE = [
 
 class TestRepeatedHeaders:
     @pytest.mark.parametrize("pair", TWICE, ids=lambda pair: pair[0].partition(":")[0])
-    def test_what_decides_must_be_there_once(self, shared: Running, pair: tuple[str, str]) -> None:
-        own = {line.partition(":")[0].lower() for line in pair}
+    def test_what_decides_must_be_there_once(self, shared: Running, pair: tuple[str, ...]) -> None:
+        sent = [line.format(own=shared.url.removeprefix("http://")) for line in pair]
+        names = {line.partition(":")[0].lower() for line in sent}
         usual = [f"Content-Length: {len(BODY)}", "Content-Type: application/json"]
-        rest = [line for line in usual if line.partition(":")[0].lower() not in own]
-        status, body = ask(shared, f"POST {SCORE}", *pair, *rest, body=BODY)
+        rest = [line for line in usual if line.partition(":")[0].lower() not in names]
+        status, body = ask(shared, f"POST {SCORE}", *sent, *rest, body=BODY)
         assert (status, json.loads(body)["type"]) == (400, "/guide#problem-bad-request")
 
     def test_others_may_be_repeated(self, shared: Running) -> None:

@@ -1,0 +1,105 @@
+"""Callers who are refused again and again: they leave little on record, and nobody waits for them."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.audit import refusals
+from app.audit.refusals import SINGLE_RECORDS
+from app.database.times import utc_now
+from app.settings import Settings
+from app.web import pace
+from app.web.pace import Pace
+from tests.web.serving import READING, SCORE, Running, bearer, create_key, serving
+from tests.web.test_pipelining import answers
+from tests.web.test_protocol import connect, everything, head
+
+LONG = 3600.0  # a second that does not end while the test runs
+
+
+@pytest.fixture(autouse=True)
+def one_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusals, "SUM_SECONDS", LONG)
+
+
+def flood(running: Running, times: int) -> list[int]:
+    """Scores without a key, on one connection, sent without waiting."""
+    request = head(running, 2) + b"{}"
+    with closing(connect(running)) as connection:
+        connection.sendall(request * (times - 1) + request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        return [status for status, _ in answers(everything(connection))]
+
+
+def test_a_flood_without_a_key_leaves_one_row_and_is_counted(settings: Settings, models_dir: Path) -> None:
+    key = create_key(settings, ["score", "audit:read"])
+    with serving(settings, models_dir) as running:
+        assert [flood(running, 50) for _ in range(6)] == [[401] * 50] * 6
+        assert running.score(headers=bearer(key)).status_code == 200
+        running.client.headers.update(bearer(key))
+        metrics = running.service.metrics
+        assert metrics.requests["/v1/sites/{site}/score", "POST", "401"]._value.get() == 300
+        assert metrics.registry.get_sample_value("normalcy_refusals_summed_total") == 300
+    [row] = running.records("refusal")
+    assert (row.principal, row.status, row.request_id, row.output["count"]) == ("nobody", 401, None, 300)
+
+
+def test_a_sum_is_looked_up_like_any_record(settings: Settings, models_dir: Path) -> None:
+    key = create_key(settings, ["audit:read"])
+    began = utc_now()
+    with serving(settings, models_dir) as running:
+        flood(running, 3)
+    with serving(settings, models_dir) as running:
+        page = running.client.get(f"/v1/audit/records?from={began:%Y-%m-%dT%H:%M:%SZ}", headers=bearer(key)).json()
+    [found] = [record for record in page["records"] if record["kind"] == "refusal"]
+    assert (found["output"]["count"], found["request_id"]) == (3, None)
+
+
+def test_without_keys_a_flood_leaves_one_row_too(settings: Settings, models_dir: Path) -> None:
+    with serving(settings, models_dir) as running:
+        assert [flood(running, 50) for _ in range(3)] == [[422] * 50] * 3
+    [row] = running.records("refusal")
+    assert (row.principal, row.output["count"]) == ("loopback", 150)
+
+
+def test_a_known_caller_is_recorded_one_by_one_up_to_a_bound(settings: Settings, models_dir: Path) -> None:
+    key = create_key(settings, ["score"])
+    with serving(settings, models_dir) as running:
+        for number in range(SINGLE_RECORDS + 5):
+            more: dict[str, Any] = {"headers": {**bearer(key), "X-Request-ID": f"r-{number}"}}
+            assert running.score({}, **more).status_code == 422
+    rows = running.records("refusal")
+    assert [row.request_id for row in rows] == [*(f"r-{number}" for number in range(SINGLE_RECORDS)), None]
+    assert rows[-1].output["count"] == 5
+
+
+def test_strangers_wait_for_their_refusals_and_nobody_waits_for_them(
+    settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "BURST", 0)
+    monkeypatch.setattr(pace, "PER_SECOND", 1e-3)
+    monkeypatch.setattr(pace, "LONGEST_SECONDS", 4.0)
+    key = create_key(settings, ["score"])
+    with serving(settings, models_dir) as running, closing(connect(running)) as stranger:
+        stranger.sendall(head(running, 2) + b"{}")
+        assert running.score(READING, SCORE, headers=bearer(key)).status_code == 200
+        assert running.score({}, headers=bearer(key)).status_code == 422
+        assert running.client.get("/health/live").status_code == 200
+        stranger.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            stranger.recv(1)
+        stranger.setblocking(True)
+        assert stranger.recv(65536).startswith(b"HTTP/1.1 401")
+        held = running.service.metrics.request_seconds["/v1/sites/{site}/score",]
+        assert held._sum.get() < 4.0  # the wait is not the time that an answer takes
+
+
+def test_the_pace_of_refusals_is_even_after_a_burst_and_the_wait_is_bounded() -> None:
+    found = Pace()
+    delays = [found.delay(1000.0) for _ in range(pace.BURST + 2 * pace.PER_SECOND + 100)]
+    assert delays[: pace.BURST] == [0.0] * pace.BURST
+    assert delays[pace.BURST] == pytest.approx(1 / pace.PER_SECOND)
+    assert delays[pace.BURST + 99] == pytest.approx(100 / pace.PER_SECOND)
+    assert max(delays) == pace.LONGEST_SECONDS
+    assert found.delay(1000.0 + 60) == 0.0
