@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -143,10 +143,7 @@ def probing(port: int) -> Iterator[list[float]]:
     def probe() -> None:
         while not is_over.wait(SAMPLE_SECONDS):
             began = time.perf_counter()
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
-            connection.request("GET", "/health/live")
-            assert connection.getresponse().status == 200
-            connection.close()
+            assert _status(port, "/health/live") == 200
             took.append(time.perf_counter() - began)
 
     thread = threading.Thread(target=probe)
@@ -181,13 +178,19 @@ def _create_key(environment: dict[str, str], port: int) -> str:
     assert key is not None
     until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
-        connection.request("GET", "/v1/sites")
-        if connection.getresponse().status == 401:
+        if _status(port, "/v1/sites") == 401:
             return key[0].decode()
-        connection.close()
         time.sleep(SAMPLE_SECONDS)
     raise RuntimeError("The service did not notice its key.")
+
+
+def _status(port: int, path: str) -> int:
+    """Asked on a connection of its own."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)) as connection:
+        connection.request("GET", path)
+        with connection.getresponse() as response:
+            response.read()
+            return response.status
 
 
 def _client(module: str, *arguments: object) -> subprocess.Popen[bytes]:

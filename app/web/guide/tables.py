@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from app.database.keys import SCOPES
 from app.domain.limits import LIMITS, Limit
 from app.formats import faults as codes
-from app.formats.problem import KEY_REUSED, OVER_RATE, PROBLEMS, STILL_ANSWERING, TYPE_PREFIX, Problem
+from app.formats.problem import KEY_REUSED, PROBLEMS, STILL_ANSWERING, TYPE_PREFIX, Problem
 from app.formats.sentences import PLAIN_REASONS
 from app.observability import make_metrics
 from app.settings import TABLE, Setting
@@ -13,7 +13,7 @@ from app.web.door import Door
 
 ANCHOR = TYPE_PREFIX.partition("#")[2]
 # Fixed beforehand, so that clients can be written once; a test notices when one of them comes into use.
-NOT_IN_USE = (STILL_ANSWERING, KEY_REUSED, OVER_RATE)
+NOT_IN_USE = (STILL_ANSWERING, KEY_REUSED)
 FAULTS = (
     ("Not JSON (400)", codes.NOT_JSON),
     ("Not acceptable (422)", codes.NOT_ACCEPTABLE),
