@@ -104,7 +104,7 @@ def coverage(
     processes: Annotated[int, typer.Option(min=1, help="Fits at a time.")] = os.cpu_count() or 1,
     out: OutOption = None,
 ) -> None:
-    """How often the 95 % HDI holds the true z of simulated people, over many cohorts."""
+    """How often the 95% HDI holds the true z of simulated people, over many cohorts."""
     from app.benchmark import coverage as measurement
     from app.training.recipe import Recipe
 

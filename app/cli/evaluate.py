@@ -61,10 +61,10 @@ def _for_people(found: "Evaluation", plots: Path | None) -> None:
         Console().print(table)
     if found.calibration:
         tails = found.calibration
-        outside = f"{tails.below:.1%} fall below and {tails.above:.1%} above their 95 % predictive interval"
-        say(f"Of {tails.people} labelled 0, {outside} (2.5 % each is ideal for healthy people).")
+        outside = f"{tails.below:.1%} fall below and {tails.above:.1%} above their 95% predictive interval"
+        say(f"Of {tails.people} labelled 0, {outside} (2.5% each is ideal for healthy people).")
     if found.true_z_covered is not None:
-        say(f"The 95 % HDI holds the true z of {found.true_z_covered:.1%}.")
+        say(f"The 95% HDI holds the true z of {found.true_z_covered:.1%}.")
     for name, shares in (("Verdicts", found.verdicts), ("Positions", found.positions)):
         say(f"{name}: " + ", ".join(f"{key} {share:.1%}" for key, share in shares.items()) + ".")
     if plots:

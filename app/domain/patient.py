@@ -1,11 +1,16 @@
 """Who was measured, and the body sizes that follow."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+MONTHS_BELOW_YEARS = 2.0  # an infant's age is told in months
+MONTHS_IN_A_YEAR = 12
+ROUNDED_MONTH = 0.01  # an age sent as 0.083 years means one month
 
 
 class Sex(StrEnum):
@@ -49,3 +54,10 @@ def dubois_bsa_m2(height_cm: Size, weight_kg: Size) -> Size:
 def bmi_kg_m2(height_cm: Size, weight_kg: Size) -> Size:
     """Body mass index."""
     return weight_kg / (height_cm / 100.0) ** 2
+
+
+def completed_age(age_years: float) -> tuple[int, str]:
+    """As people say it: completed years, or below two years completed months, with the unit."""
+    if age_years >= MONTHS_BELOW_YEARS:
+        return math.floor(age_years), "year"
+    return math.floor(MONTHS_IN_A_YEAR * age_years + ROUNDED_MONTH), "month"

@@ -2,28 +2,44 @@
 
 A verdict from the width of the score's own interval would call most dilated aortas unreliable, because that
 width grows with the score; W2, the width at a fixed score, does not.
+
+A message claims nothing that its own rounded numbers, or the patient's age in whole years, could contradict.
 """
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from app.domain.card import ModelCard, Range
 from app.domain.convention import Convention
-from app.domain.patient import Patient
+from app.domain.patient import Patient, completed_age
 from app.domain.score import Reason, Reliability, Verdict
 
 OUTSIDE = "outside_training_range"
+EDGE = "edge_of_training_range"
+DIFFERS = "convention_differs"
+WIDE = "wide_interval"
+SPARSE = "sparse_context"
 
-Finding = tuple[Verdict, Reason]  # "caution" or "not_reliable", and why
+# Of the reasons that lead to one verdict: who was measured before how, and both before the widths that follow.
+DECIDING_ORDER = (OUTSIDE, DIFFERS, EDGE, WIDE, SPARSE)
+
+ROUNDING = 1e-6  # 110.3 may be 1102.9999999999998 tenths
 
 
 def judge(patient: Patient, convention: Convention, card: ModelCard, w2: float) -> Reliability:
     """The table of the contract with the limits on the card. `w2` is the width W2 of the patient's context."""
     percentile = width_percentile(w2, card.width_quantiles)
-    findings = (*_width(w2, percentile, card), *_age(patient, card), *_body(patient, card), *_taken(convention, card))
-    verdicts = {verdict for verdict, _ in findings}
+    reasons = (*_width(w2, percentile, card), *_age(patient, card), *_body(patient, card), *_taken(convention, card))
+    verdicts = {reason.verdict for reason in reasons}
     worst: Verdict = "not_reliable" if "not_reliable" in verdicts else "caution" if verdicts else "ok"
-    return Reliability(worst, w2, percentile, tuple(reason for _, reason in findings))
+    return Reliability(worst, w2, percentile, reasons)
+
+
+def deciding_reason(reliability: Reliability) -> Reason | None:
+    """The reason that sentences give: it leads to the verdict by itself. None where the verdict is `ok`."""
+    decisive = [reason for reason in reliability.reasons if reason.verdict == reliability.verdict]
+    return min(decisive, key=lambda reason: DECIDING_ORDER.index(reason.code), default=None)
 
 
 def width_percentile(w2: float, quantiles: Sequence[float]) -> float:
@@ -41,58 +57,72 @@ def is_outside_training_range(reliability: Reliability) -> bool:
     return any(reason.code == OUTSIDE for reason in reliability.reasons)
 
 
-def _width(w2: float, percentile: float, card: ModelCard) -> Iterator[Finding]:
-    limits = card.reliability
+def _width(w2: float, percentile: float, card: ModelCard) -> Iterator[Reason]:
+    limits, like_this = card.reliability, "For people of this age, sex and body size"
     if w2 > limits.width_caution:
         far = w2 > limits.width_not_reliable
         exceeded = limits.width_not_reliable if far else limits.width_caution
-        message = f"For people like this one the 95 % interval of the score is wider than {exceeded:g}."
-        yield _beyond(far), Reason("wide_interval", message)
+        message = f"{like_this} a score of 2 would have a 95% interval wider than {exceeded:g}."
+        yield Reason(WIDE, message, _verdict(far), "width")
     if percentile > limits.width_percentile_caution:
-        share = 100.0 - limits.width_percentile_caution
-        message = f"Age and body size are as uncommon as those of the rarest {share:g} % of the training people."
-        yield "caution", Reason("sparse_context", message)
+        share = f"{limits.width_percentile_caution:g}%"
+        message = f"{like_this} the score is less certain than for {share} of the training people."
+        yield Reason(SPARSE, message, "caution", "rarity")
 
 
-def _age(patient: Patient, card: ModelCard) -> Iterator[Finding]:
-    trained, middle = card.ranges.age_years, card.ranges.age_years_middle_98
-    if _is_outside(patient.age_years, trained):
-        yield "not_reliable", _outside("age", trained, "years")
-    elif _is_outside(patient.age_years, middle):
-        message = (
-            f"Few of the training people were younger than {middle.low:.3g} or older than {middle.high:.3g} years."
-        )
-        yield "caution", Reason("edge_of_training_range", message)
+def _age(patient: Patient, card: ModelCard) -> Iterator[Reason]:
+    age, trained, middle = patient.age_years, card.ranges.age_years, card.ranges.age_years_middle_98
+    if age > trained.high:
+        message = f"The patient is older than the oldest of the training people, who was {_aged(trained.high)}."
+        yield Reason(OUTSIDE, message, "not_reliable", "older")
+    elif age < trained.low:
+        message = f"The patient is younger than the youngest of the training people, who was {_aged(trained.low)}."
+        yield Reason(OUTSIDE, message, "not_reliable", "younger")
+    elif _is_outside(age, middle):
+        word = "old" if age > middle.high else "young"
+        message = f"At most about 1% of the training people were as {word} as this patient."
+        yield Reason(EDGE, message, "caution", word)
 
 
-def _body(patient: Patient, card: ModelCard) -> Iterator[Finding]:
-    ranges, limits = card.ranges, card.reliability
-    height, weight = ranges.height_cm.get(patient.sex), ranges.weight_kg.get(patient.sex)
+def _aged(age_years: float) -> str:
+    number, unit = completed_age(age_years)
+    return f"{number} {unit}{'' if number == 1 else 's'} old"
+
+
+def _body(patient: Patient, card: ModelCard) -> Iterator[Reason]:
+    ranges, share, beyond = card.ranges, card.reliability.size_beyond_share, card.reliability.bmi_beyond_kg_m2
+    height, weight, bmi = ranges.height_cm.get(patient.sex), ranges.weight_kg.get(patient.sex), ranges.bmi_kg_m2
     if height is None or weight is None:
-        yield "not_reliable", Reason(OUTSIDE, "No one of this sex was among the training people.")
+        yield Reason(OUTSIDE, "No one of this sex was among the training people.", "not_reliable", "sex")
         return
-    yield from _size(patient.height_cm, height, _wider(height, limits.size_beyond_share), "height", "cm")
-    yield from _size(patient.weight_kg, weight, _wider(weight, limits.size_beyond_share), "weight", "kg")
-    bmi, beyond = ranges.bmi_kg_m2, limits.bmi_beyond_kg_m2
-    yield from _size(patient.bmi_kg_m2, bmi, Range(bmi.low - beyond, bmi.high + beyond), "body mass index", "kg/m²")
+    for value, trained, about, unit in (
+        (patient.height_cm, height, "height", "cm"),
+        (patient.weight_kg, weight, "weight", "kg"),
+    ):
+        if _is_outside(value, trained):
+            far = _is_outside(value, Range(trained.low * (1.0 - share), trained.high * (1.0 + share)))
+            how = f"more than {100.0 * share:g}% outside" if far else "outside"
+            message = f"The {about} lies {how} that of the training people of the same sex, {_span(trained)} {unit}."
+            yield Reason(OUTSIDE, message, _verdict(far), about)
+    if _is_outside(patient.bmi_kg_m2, bmi):
+        far = _is_outside(patient.bmi_kg_m2, Range(bmi.low - beyond, bmi.high + beyond))
+        how = f"more than {beyond:g} kg/m² outside" if far else "outside"
+        message = f"The body mass index lies {how} that of the training people, {_span(bmi)} kg/m²."
+        yield Reason(OUTSIDE, message, _verdict(far), "body mass index")
 
 
-def _size(value: float, trained: Range, tolerated: Range, what: str, unit: str) -> Iterator[Finding]:
-    if _is_outside(value, trained):
-        yield _beyond(_is_outside(value, tolerated)), _outside(what, trained, unit)
-
-
-def _taken(convention: Convention, card: ModelCard) -> Iterator[Finding]:
+def _taken(convention: Convention, card: ModelCard) -> Iterator[Reason]:
     parts = convention.differences(card.convention)
     if parts:
         named = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
-        differ = "differs" if len(parts) == 1 else "differ"
-        message = f"The {named} of this reading {differ} from how the training people were measured."
+        edge, theirs = card.convention.edge, (card.convention.phase, card.convention.modality)
+        taken = ", ".join(part for part in (edge and f"{edge} edge", *theirs) if part)
+        message = f"The reading differs in {named} from those of the training people ({taken})."
         too_many = len(parts) >= card.reliability.convention_differences_not_reliable
-        yield _beyond(too_many), Reason("convention_differs", message)
+        yield Reason(DIFFERS, message, _verdict(too_many), "convention")
 
 
-def _beyond(far: bool) -> Verdict:
+def _verdict(far: bool) -> Verdict:
     return "not_reliable" if far else "caution"
 
 
@@ -100,10 +130,7 @@ def _is_outside(value: float, allowed: Range) -> bool:
     return not allowed.low <= value <= allowed.high
 
 
-def _wider(allowed: Range, share: float) -> Range:
-    return Range(allowed.low * (1.0 - share), allowed.high * (1.0 + share))
-
-
-def _outside(what: str, trained: Range, unit: str) -> Reason:
-    message = f"The {what} lies outside that of the training people, {trained.low:.4g} to {trained.high:.4g} {unit}."
-    return Reason(OUTSIDE, message)
+def _span(trained: Range) -> str:
+    """To a tenth and inwards, so that a value outside the range is outside the printed one."""
+    low, high = math.ceil(10.0 * trained.low - ROUNDING) / 10.0, math.floor(10.0 * trained.high + ROUNDING) / 10.0
+    return f"{low:g} to {high:g}"

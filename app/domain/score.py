@@ -1,17 +1,21 @@
 """The answer to one reading, from `score` to `advisories`: field names and order are those of the wire.
 
+Fields marked NOT_SENT are for the sentences alone.
+
 Numbers carry full precision here; `app.formats.digits` rounds them as they leave.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 Position = Literal["above_2", "below_minus_2", "within", "uncertain", "not_assessed"]
 Verdict = Literal["ok", "caution", "not_reliable"]
 
-# How sure a position must be: the 2.5 % on either side of a 95 % interval.
+# How sure a position must be: the 2.5% on either side of a 95% interval.
 SURE = 0.975
 UNLIKELY = 0.025
+
+NOT_SENT = {"sent": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +64,8 @@ class ThresholdDiameter:
 
     threshold: float
     median: float
-    low: float  # 2.5 %
-    high: float  # 97.5 %
+    low: float  # 2.5%
+    high: float  # 97.5%
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,8 @@ class ComparatorScores:
 class Reason:
     code: str
     message: str
+    verdict: Verdict = field(metadata=NOT_SENT)  # that it leads to by itself
+    about: str = field(metadata=NOT_SENT)  # what it looks at, as "height"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +130,16 @@ class Answer:
         return self.score.position if self.score else "not_assessed"
 
 
-def position(above_2: float, below_minus_2: float) -> Position:
-    """From P(NS > 2) and P(NS < -2)."""
-    if above_2 >= SURE:
+class Tails(NamedTuple):
+    """What a position rests on, whatever thresholds were asked for."""
+
+    above_2: float  # P(NS > 2)
+    below_minus_2: float  # P(NS < -2)
+
+
+def position(tails: Tails) -> Position:
+    if tails.above_2 >= SURE:
         return "above_2"
-    if below_minus_2 >= SURE:
+    if tails.below_minus_2 >= SURE:
         return "below_minus_2"
-    return "within" if max(above_2, below_minus_2) <= UNLIKELY else "uncertain"
+    return "within" if max(tails) <= UNLIKELY else "uncertain"

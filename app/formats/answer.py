@@ -17,6 +17,7 @@ from app.domain.card import ModelCard, ModelRef
 from app.domain.patient import Patient
 from app.domain.score import (
     HDI,
+    NOT_SENT,
     Advisory,
     Answer,
     ComparatorScores,
@@ -135,7 +136,7 @@ class _Shape:
 
     @classmethod
     def of(cls, kind: type[Any]) -> "_Shape":
-        names = tuple(field.name for field in fields(kind))
+        names = tuple(field.name for field in fields(kind) if field.metadata != NOT_SENT)
         bounded = tuple((name, largest) for name, largest in LARGEST.items() if name in names)
         return cls(names, attrgetter(*names), bounded, "low" in names)
 

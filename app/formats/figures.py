@@ -44,11 +44,11 @@ def curves(lines: Sequence[Curve], x_label: str, y_label: str, *, diagonal: bool
 
 
 def pit_histogram(pit: Array, bins: int = 20) -> Figure:
-    """Where people fall in their own predictive distribution; flat is calibrated, the band is 95 % of chance."""
+    """Where people fall in their own predictive distribution; flat is calibrated, the band is 95% of chance."""
     figure, axes = _canvas(4.6, 2.8)
     expected = len(pit) / bins
     noise = 1.96 * np.sqrt(expected * (1 - 1 / bins))
-    axes.axhspan(expected - noise, expected + noise, color="0.9", zorder=0, label="95 % of chance")
+    axes.axhspan(expected - noise, expected + noise, color="0.9", zorder=0, label="95% of chance")
     axes.hist(pit, bins=bins, range=(0.0, 1.0), color="0.6", edgecolor="white")
     axes.axhline(expected, color="black", linewidth=0.8, label="calibrated")
     axes.set(xlabel="position in the predictive distribution", ylabel="people", xlim=(0, 1))
@@ -69,11 +69,11 @@ def share_bars(shares: Mapping[str, Mapping[str, float]]) -> Figure:
 
 
 def score_intervals(expected: Array, low: Array, high: Array, diameter_mm: Array, *, most: int = 60) -> Figure:
-    """Expected scores with their 95 % intervals against the diameter: what the product says, person by person."""
+    """Expected scores with their 95% intervals against the diameter: what the product says, person by person."""
     figure, axes = _canvas(5.2, 3.4)
     picked = np.unique(np.linspace(0, len(expected) - 1, most).astype(int))  # evenly over the sorted diameters
     order = np.argsort(diameter_mm, kind="stable")[picked]
-    axes.vlines(diameter_mm[order], low[order], high[order], color="0.6", linewidth=1.0, label="95 % HDI")
+    axes.vlines(diameter_mm[order], low[order], high[order], color="0.6", linewidth=1.0, label="95% HDI")
     axes.plot(diameter_mm[order], expected[order], "o", color="black", markersize=2.5, label="expected score")
     axes.axhline(2, color="black", linewidth=0.8, linestyle="--")
     axes.set(xlabel="diameter, mm", ylabel="normalcy score")

@@ -10,7 +10,7 @@ from app.errors import Fault, InputRefused, NoModelLoaded, UnknownSite, UnknownV
 from app.formats.answer import BODY, Json, Result, provenance, single, study
 from app.formats.faults import unknown_site, unknown_version
 from app.formats.score_request import CURRENT, ScoreRequest
-from app.formats.sentences import Tails, summarise
+from app.formats.sentences import Judged, summarise
 from app.formats.study_request import StudyRequest
 from app.services.prepare import ServedModel
 from app.services.recorded import recorded
@@ -77,7 +77,7 @@ async def find_model(service: RunningService, caller: Caller, request: ScoreRequ
 
 def result(service: RunningService, reading: Reading, scored: Scored, now: datetime) -> Result:
     model, site = reading.model, reading.model.ref.site
-    summary = summarise(site, scored.answer, Tails(scored.above_2, scored.below_minus_2), simulated=model.is_simulated)
+    summary = summarise(Judged(site, reading.request.question, *scored), simulated=model.is_simulated)
     return Result(site, scored.answer, summary, provenance(model.provenance, service.provenance, now))
 
 

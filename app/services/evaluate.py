@@ -43,7 +43,7 @@ class HeldOutCalibration:
     """Of the people labelled 0, or of everybody where nobody is labelled."""
 
     people: int
-    below: float  # share under the central 95 % predictive interval; 0.025 is ideal for healthy people
+    below: float  # share under the central 95% predictive interval; 0.025 is ideal for healthy people
     above: float
     pit_deviation: float
 
@@ -56,7 +56,7 @@ class Evaluation:
     labelled_1: int
     discrimination: tuple[Discrimination, ...]  # empty unless both labels occur
     calibration: HeldOutCalibration | None  # None where nobody is labelled 0
-    true_z_covered: float | None  # share of true z in the 95 % HDI; None without a column of true z
+    true_z_covered: float | None  # share of true z in the 95% HDI; None without a column of true z
     verdicts: dict[str, float]
     positions: dict[str, float]
 
@@ -81,7 +81,7 @@ def evaluate(model: ReadyModel, table: Table, label: NDArray[np.int64], true_z: 
     found = numbers(model, patients, table.diameter_mm)
     scores = {
         "E[NS]": found.expected_ns,
-        "P(NS > 2)": found.above_2,
+        "P(NS > 2)": found.placed.above_2,
         "linear Z": found.linear_z,
         "Altman Z (else linear)": np.where(found.altman_applies, found.altman_z, found.linear_z),
     }

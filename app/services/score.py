@@ -20,6 +20,7 @@ from app.domain.score import (
     Reference,
     Score,
     ScoreWithMeasurementError,
+    Tails,
     ThresholdDiameter,
     position,
 )
@@ -33,9 +34,11 @@ Cut = tuple[tuple[float, ...], float]  # thresholds, probability of the HDI
 
 
 class Scored(NamedTuple):
+    """An answer with what its sentences rest on beside it."""
+
     answer: Answer
-    above_2: float  # P(NS > 2) and
-    below_minus_2: float  # P(NS < -2), whatever thresholds were asked for: what position and sentences rest on
+    tails: Tails
+    tails_with_measurement_error: Tails | None
 
 
 def score(model: ReadyModel, questions: Sequence[Question]) -> list[Answer]:
@@ -71,7 +74,8 @@ def _score_alike(model: ReadyModel, questions: Sequence[Question], cut: Cut) -> 
         _widths(found),
     )
     answers = map(_answer, repeat(model), questions, *rows)
-    return map(Scored, answers, found.above_2.tolist(), found.below_minus_2.tolist())
+    with_error = _tails(found.without_error) if found.without_error else repeat(None)
+    return map(Scored, answers, _tails(found.placed), with_error)
 
 
 def _answer(
@@ -92,7 +96,7 @@ def _answer(
 
 
 def _scores(found: Numbers, cut: Cut) -> Iterator[Score]:
-    positions = map(position, found.above_2.tolist(), found.below_minus_2.tolist())
+    positions = map(position, _tails(found.placed))
     rows = zip(found.expected_ns.tolist(), _placed(found.placed, cut), positions, strict=True)
     return (Score(expected, *placed, where) for expected, placed, where in rows)
 
@@ -108,6 +112,10 @@ def _placed(placed: Placed, cut: Cut) -> Iterator[tuple[HDI, tuple[Exceedance, .
     ends = zip(placed.hdi.low.tolist(), placed.hdi.high.tolist(), strict=True)
     for (low, high), above, below in zip(ends, placed.above.T.tolist(), placed.below.T.tolist(), strict=True):
         yield HDI(probability, low, high, high - low), tuple(map(Exceedance, thresholds, above, below))
+
+
+def _tails(placed: Placed) -> Iterator[Tails]:
+    return map(Tails, placed.above_2.tolist(), placed.below_minus_2.tolist())
 
 
 def _references(found: Numbers, cut: Cut) -> Iterator[Reference]:

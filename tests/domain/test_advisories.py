@@ -40,8 +40,26 @@ def test_a_convention_that_is_not_fully_stated_is_asked_for(convention: Conventi
 @pytest.mark.parametrize(
     ("expected_ns", "expected"), [(6.0, []), (6.01, ["far_out"]), (-6.01, ["far_out"]), (None, [])]
 )
-def test_a_score_beyond_6_asks_to_recheck_unless_it_is_withheld(expected_ns: float | None, expected: list[str]) -> None:
+def test_a_score_beyond_6_asks_to_confirm_unless_it_is_withheld(expected_ns: float | None, expected: list[str]) -> None:
     assert codes(QUESTION, expected_ns) == expected
+
+
+@pytest.mark.parametrize(
+    ("diameter", "expected_ns", "words"),
+    [(48.0, 7.0, "Aneurysms of this size exist."), (95.0, 20.0, "few aneurysms"), (11.0, -7.0, "so narrow")],
+)
+def test_a_plausible_aneurysm_is_not_called_a_slip(diameter: float, expected_ns: float, words: str) -> None:
+    child = replace(QUESTION, patient=replace(QUESTION.patient, age_years=17.0), diameter_mm=diameter)
+    (advisory,) = advise(child, expected_ns)
+    assert words in advisory.message
+    assert advisory.message.endswith("If the value is unexpected, confirm the reading and its unit (mm).")
+    assert ("Aneurysms of this size exist." in advisory.message) == (diameter == 48.0)
+
+
+def test_the_definition_by_absolute_size_is_named() -> None:
+    (advisory,) = advise(replace(QUESTION, diameter_mm=45.0), 1.0)
+    assert "Guidelines for adults define dilatation" in advisory.message
+    assert "40 mm" in advisory.message
 
 
 def test_a_very_high_bmi_of_an_adult_asks_for_pounds() -> None:

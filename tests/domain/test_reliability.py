@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.domain.card import Range, ReliabilityLimits
 from app.domain.convention import Convention, Edge, Modality, Phase
 from app.domain.patient import Patient, Sex
-from app.domain.reliability import is_outside_training_range, judge, width_percentile
+from app.domain.reliability import deciding_reason, is_outside_training_range, judge, width_percentile
 from app.domain.score import Reliability
 from tests.samples import LEADING, a_card
 
@@ -116,9 +116,42 @@ def test_the_limits_are_those_on_the_card() -> None:
 def test_messages_name_the_range_and_never_the_patients_value() -> None:
     reasons = judge(Patient(3.21, Sex.MALE, 232.1, 123.4), LEADING, CARD, 2.5).reasons
     text = " ".join(reason.message for reason in reasons)
-    assert "5 to 85 years" in text
+    assert "younger than the youngest of the training people, who was 5 years old" in text
     assert "100 to 200 cm" in text
     assert not any(value in text for value in ("3.21", "232.1", "123.4"))
+
+
+def test_the_deciding_reason_leads_to_the_verdict_and_comes_before_its_consequences() -> None:
+    # Not the wide interval, which follows from the age; not the weight, which alone would only be a caution.
+    old = judge(Patient(90.0, Sex.MALE, 175.0, 112.0), Convention("inner", "mid-systole"), CARD, 2.5)
+    assert old.reasons[0].code == "wide_interval"
+    deciding = deciding_reason(old)
+    assert deciding is not None
+    assert deciding.about == "older"
+    light = judge(replace(ORDINARY, weight_kg=35.0), Convention("inner", "mid-systole"), CARD, W2)
+    deciding = deciding_reason(light)
+    assert deciding is not None
+    assert deciding.about == "convention"
+    assert deciding_reason(judge(ORDINARY, LEADING, CARD, W2)) is None
+
+
+@pytest.mark.parametrize(("high", "height"), [(110.3, 110.31), (199.16, 199.18), (183.0, 183.04)])
+def test_a_size_outside_the_range_is_outside_the_printed_one(high: float, height: float) -> None:
+    ranges = replace(CARD.ranges, height_cm={"male": Range(100.04, high), "female": Range(100.0, 190.0)})
+    tall = replace(ORDINARY, height_cm=height, weight_kg=20.0 * (height / 100.0) ** 2)
+    (reason,) = judge(tall, LEADING, replace(CARD, ranges=ranges), W2).reasons
+    low_printed, high_printed = reason.message.removesuffix(" cm.").split(", ")[-1].split(" to ")
+    assert float(low_printed) == 100.1
+    assert high - 0.1 < float(high_printed) < height
+
+
+def test_an_age_in_whole_years_does_not_contradict_the_range() -> None:
+    ranges = replace(CARD.ranges, age_years=Range(0.75, 81.68))
+    (old,) = judge(replace(ORDINARY, age_years=81.9), LEADING, replace(CARD, ranges=ranges), W2).reasons
+    assert old.message == "The patient is older than the oldest of the training people, who was 81 years old."
+    infant = replace(ORDINARY, age_years=0.5)
+    young = judge(infant, LEADING, replace(CARD, ranges=ranges), W2).reasons[0]
+    assert young.message.endswith("who was 9 months old.")
 
 
 @given(st.floats(0.0, 3.0), st.floats(0.0, 3.0))

@@ -1,6 +1,6 @@
 import pytest
 
-from app.domain.score import position
+from app.domain.score import Tails, position
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from app.domain.score import position
     ],
 )
 def test_position_is_claimed_only_when_sure(above: float, below: float, expected: str) -> None:
-    assert position(above, below) == expected
+    assert position(Tails(above, below)) == expected

@@ -17,9 +17,24 @@ from app.domain.score import (
     Verdict,
 )
 
-AGE = Reason("outside_training_range", "The age lies outside that of the training people, 5 to 85 years.")
-WEIGHT = Reason("outside_training_range", "The weight lies outside that of the training people, 17 to 110 kg.")
-WIDE = Reason("wide_interval", "For people like this one the 95 % interval of the score is wider than 1.")
+AGE = Reason(
+    "outside_training_range",
+    "The patient is older than the oldest of the training people, who was 85 years old.",
+    "not_reliable",
+    "older",
+)
+WEIGHT = Reason(
+    "outside_training_range",
+    "The weight lies outside that of the training people of the same sex, 17 to 110 kg.",
+    "caution",
+    "weight",
+)
+WIDE = Reason(
+    "wide_interval",
+    "For people of this age, sex and body size a score of 2 would have a 95% interval wider than 1.",
+    "caution",
+    "width",
+)
 HDI_95 = HDI(0.95, 1.58, 2.3, 0.72)
 REFERENCE = Reference(
     35.1, 0.31, 3.06, 0.08, Interval(0.95, 29.0, 41.2), 97.1, (ThresholdDiameter(2.0, 41.2, 40.1, 42.5),)

@@ -130,7 +130,7 @@ def test_position_follows_both_probabilities_and_not_the_thresholds() -> None:
         )  # fmt: skip
         assert found.position == expected
         (scored,) = score_with_tails(MODEL, [replace(question, thresholds=(0.0,))])
-        assert scored[1:] == pytest.approx((above, below), abs=1e-10)
+        assert scored.tails == pytest.approx((above, below), abs=1e-10)
         elsewhere, _ = given(one(replace(question, thresholds=(-7.0, 9.0))))
         assert elsewhere.position == expected
         seen.add(expected)
@@ -195,6 +195,14 @@ def test_only_the_readings_that_state_an_error_get_its_score() -> None:
     plain, stated = score(MODEL, [ASKED, replace(ASKED, measurement_sd_mm=1.0)])
     assert plain.score_with_measurement_error is None
     assert stated.score_with_measurement_error is not None
+
+
+def test_the_tails_with_measurement_error_do_not_depend_on_the_thresholds() -> None:
+    asked = replace(ASKED, measurement_sd_mm=2.0, thresholds=(0.5,))
+    (scored,) = score_with_tails(MODEL, [asked])
+    truth = exactly(ASKED, error_variance=4.0)
+    expected = (1.0 - truth.below(2.0), truth.below(-2.0))
+    assert scored.tails_with_measurement_error == pytest.approx(expected, abs=1e-10)
 
 
 def test_comparators_are_the_contracts_formulas() -> None:

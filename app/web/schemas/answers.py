@@ -47,8 +47,8 @@ class IntervalMm(Described):
 class DiameterAtThreshold(Described):
     threshold: float
     median: float = Field(description="mm; beyond it the probability of exceeding the threshold is above one half.")
-    low: float = Field(description="mm, 2.5 %")
-    high: float = Field(description="mm, 97.5 %")
+    low: float = Field(description="mm, 2.5%")
+    high: float = Field(description="mm, 97.5%")
 
 
 class Reference(Described):
@@ -58,7 +58,7 @@ class Reference(Described):
     expected_diameter_sd_mm: float = Field(description="sqrt(v1), mm", ge=0)
     aleatoric_sd_mm: float = Field(description="exp(m2), mm: the posterior median of the spread", gt=0)
     aleatoric_sd_log_se: float = Field(description="sqrt(v2)", ge=0)
-    interval_mm: IntervalMm = Field(description="Central 95 % of the posterior predictive distribution, mm.")
+    interval_mm: IntervalMm = Field(description="Central 95% of the posterior predictive distribution, mm.")
     percentile: float = Field(description="Of the reading among the reference people, %.", ge=0, le=100)
     diameter_at_threshold_mm: list[DiameterAtThreshold]
 
@@ -89,7 +89,7 @@ class Reliability(Described):
     """How far to trust the score, judged from who was measured and how, never from the diameter."""
 
     verdict: Verdict
-    context_hdi_width: float = Field(description="W2: width of the 95 % interval at a score of 2.", ge=0)
+    context_hdi_width: float = Field(description="W2: width of the 95% interval at a score of 2.", ge=0)
     context_hdi_width_percentile: float = Field(description="Of W2 among the training people, %.", ge=0, le=100)
     reasons: list[Reason]
 
