@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from app.services.kept_checkpoints import Choice
     from app.services.verify_audit import AuditVerification, Tampering
 
-group = typer.Typer(help="Verify, show, replay and export the audit.", no_args_is_help=True)
+group = typer.Typer(help="Verify, checkpoint, show, replay and export the audit.", no_args_is_help=True)
 
 TAMPERED, COULD_NOT_CHECK = 1, 2
 MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])", re.ASCII)

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from app.cli.output import JsonOption, say, show
 
-group = typer.Typer(help="List, show and verify the published models.", no_args_is_help=True)
+group = typer.Typer(help="List, show, verify and activate the published models.", no_args_is_help=True)
 
 ModelsOption = Annotated[Path, typer.Option("--models", envvar="NORMALCY_MODELS_DIR", help="The model store.")]
 DEFAULT_STORE = Path("models_store")

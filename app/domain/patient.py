@@ -12,6 +12,9 @@ MONTHS_BELOW_YEARS = 2.0  # an infant's age is told in months
 MONTHS_IN_A_YEAR = 12
 ROUNDED_MONTH = 0.01  # an age sent as 0.083 years means one month
 
+# Only to choose between two readings of a body.
+USUAL_BMI_KG_M2, CHILDS_USUAL_BMI_KG_M2, CHILDS_HEIGHT_CM = 23.0, 16.0, 140.0
+
 
 class Sex(StrEnum):
     """The reference sex: which healthy people the patient is compared with."""
@@ -54,6 +57,12 @@ def dubois_bsa_m2(height_cm: Size, weight_kg: Size) -> Size:
 def bmi_kg_m2(height_cm: Size, weight_kg: Size) -> Size:
     """Body mass index."""
     return weight_kg / (height_cm / 100.0) ** 2
+
+
+def unusualness(height_cm: float, weight_kg: float) -> float:
+    """How far the body mass index is from what most people of this height have; 0 if it is just that."""
+    usual = CHILDS_USUAL_BMI_KG_M2 if height_cm < CHILDS_HEIGHT_CM else USUAL_BMI_KG_M2
+    return abs(math.log(bmi_kg_m2(height_cm, weight_kg) / usual))
 
 
 def completed_age(age_years: float) -> tuple[int, str]:

@@ -1,5 +1,6 @@
 """Tables as Parquet, in bounded memory. Needs pyarrow, which a serving installation leaves out."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, BinaryIO
@@ -9,6 +10,7 @@ from app.formats.score_row import Column
 
 Row = dict[str, object]
 BATCH_ROWS = 4096
+PANDAS_INDEX = re.compile(r"__index_level_\d+__", re.ASCII)  # the row numbers that pandas adds when it writes a frame
 
 
 class ParquetReader:
@@ -19,13 +21,14 @@ class ParquetReader:
         except pyarrow.ArrowInvalid as error:
             raise TableRefused(["The file is not Parquet."]) from error
         self._faults = (pyarrow.ArrowException, OSError)
-        self.columns: list[str] = list(self._table.schema_arrow.names)
+        names = self._table.schema_arrow.names
+        self.columns: list[str] = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
         self._rows = max(int(self._table.metadata.num_rows), 1)
         self._seen = 0
 
     def __iter__(self) -> Iterator[Row]:
         try:
-            for batch in self._table.iter_batches(BATCH_ROWS):
+            for batch in self._table.iter_batches(BATCH_ROWS, columns=self.columns):
                 yield from batch.to_pylist()
                 self._seen += int(batch.num_rows)
         except self._faults as error:

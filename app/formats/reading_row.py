@@ -11,6 +11,7 @@ from typing import Any
 
 from app.errors import Fault, InputRefused, TableRefused
 from app.formats.faults import fault
+from app.formats.fields import did_you_mean
 from app.formats.score_request import CONVENTION_CHOICES, SCORE_FIELDS, ScoreRequest, parse
 
 Json = dict[str, Any]
@@ -18,6 +19,12 @@ Row = Mapping[str, object]
 
 BETWEEN = ";"  # elements of one cell
 RAGGED = ""  # the column of a row that has not as many cells as the header
+RAGGED_ROW = "The row has not as many cells as the header. Is there a decimal comma where a point is needed?"
+OTHER_SEPARATORS = (BETWEEN, "\t")
+OTHER_SEPARATOR = (
+    "The columns are separated by semicolons or tabs: save the file with commas between the columns, and with points "
+    "in the numbers."
+)
 
 SITE, ID, THRESHOLDS, FLAG = "site", "id", "thresholds", "include_unreliable"
 CONVENTION = {f"convention.{part}": part for part in CONVENTION_CHOICES}
@@ -44,12 +51,21 @@ class Item:
 def check_columns(names: Iterable[str], default_site: str | None) -> None:
     """Refuses a table whose columns cannot be meant, before any row of it is scored."""
     found = list(names)
+    if len(found) == 1 and any(separator in found[0] for separator in OTHER_SEPARATORS):
+        raise TableRefused([OTHER_SEPARATOR])
     needed = REQUIRED if default_site else (*REQUIRED, SITE)
     problems = [f"Column {name} is missing." for name in needed if name not in found]
-    problems += [f"Column {name} is not known." for name in dict.fromkeys(found) if name not in KNOWN]
+    absent = [name for name in KNOWN if name not in found]
+    problems += [_not_known(name, absent) for name in dict.fromkeys(found) if name not in KNOWN]
     problems += [f"Column {name} stands there twice." for name in KNOWN if found.count(name) > 1]
     if problems:
         raise TableRefused([*problems, f"Known are {', '.join(KNOWN)}."])
+
+
+def _not_known(name: str, absent: list[str]) -> str:
+    if not name:
+        return "A column has no name in the header. Leave row numbers out of the file."
+    return f"Column {name} is not known.{did_you_mean([name], absent)}"
 
 
 def read_item(index: int, row: Row, default_site: str | None = None) -> Item:
@@ -58,7 +74,7 @@ def read_item(index: int, row: Row, default_site: str | None = None) -> Item:
     site, name = str(cells.pop(SITE, default_site) or ""), str(cells.pop(ID, ""))
     faults: list[Fault] = []
     if RAGGED in cells:
-        return Item(index, name, site, None, (fault("ragged_row", "", "The row has not as many cells as the header."),))
+        return Item(index, name, site, None, (fault("ragged_row", "", RAGGED_ROW),))
     if not site:
         faults.append(fault("missing", SITE, "site is required: the site of a published model."))
     try:

@@ -1,7 +1,8 @@
 """Numbers that are refused, and the slip that would explain them: a hint for the caller, never a correction.
 
 A slip explains a body when undoing it brings height, weight and body mass index into their allowed ranges.
-Where a slip leads to an ordinary body, those that lead to a merely possible one are not mentioned.
+Where slips lead to an ordinary body, only the one that leads to the most usual is mentioned; an exchange only where no
+other unit leads there.
 """
 
 import math
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.domain.limits import BMI, DIAMETER, DIAMETER_FROM_SCHOOL_AGE, HEIGHT, WEIGHT, Limit
-from app.domain.patient import bmi_kg_m2
+from app.domain.patient import bmi_kg_m2, unusualness
 from app.formats.fields import Fields, span
 
 CM_PER_INCH = 2.54
@@ -18,7 +19,7 @@ KG_PER_POUND = 0.45359237
 # Nearly everybody; only to choose between slips that all lead into the allowed ranges (69 cm and 84 kg: inches,
 # rather than pounds with a body mass index of 80).
 ORDINARY_BMI_KG_M2 = (13.0, 50.0)
-ORDINARY_HEIGHT_CM = 210.0
+ORDINARY_HEIGHT_CM = 200.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +30,19 @@ class Slip:
     undo: Callable[[float, float], tuple[float, float]]  # height and weight as they were meant
 
 
+INCHES_AND_POUNDS = Slip(
+    "given_in_inches_and_pounds",
+    HEIGHT.field,
+    "Were height and weight given in inches and pounds?",
+    lambda h, w: (CM_PER_INCH * h, KG_PER_POUND * w),
+)
+EXCHANGED = Slip("height_weight_exchanged", HEIGHT.field, "Were height and weight exchanged?", lambda h, w: (w, h))
 SLIPS = (
     Slip("given_in_m", HEIGHT.field, "Was the height given in m?", lambda h, w: (100.0 * h, w)),
     Slip("given_in_inches", HEIGHT.field, "Was the height given in inches?", lambda h, w: (CM_PER_INCH * h, w)),
     Slip("given_in_pounds", WEIGHT.field, "Was the weight given in pounds?", lambda h, w: (h, KG_PER_POUND * w)),
-    Slip(
-        "given_in_inches_and_pounds",
-        HEIGHT.field,
-        "Were height and weight given in inches and pounds?",
-        lambda h, w: (CM_PER_INCH * h, KG_PER_POUND * w),
-    ),
-    Slip("height_weight_exchanged", HEIGHT.field, "Were height and weight exchanged?", lambda h, w: (w, h)),
+    INCHES_AND_POUNDS,
+    EXCHANGED,
 )
 
 
@@ -78,8 +81,9 @@ def explanations(height_cm: float, weight_kg: float) -> tuple[Slip, ...]:
     """The slips that explain a refused body, the likely ones only; NaN for what is not known."""
     bodies = [(slip, *slip.undo(height_cm, weight_kg)) for slip in SLIPS if _is_known(slip, height_cm, weight_kg)]
     possible = [(slip, h, w) for slip, h, w in bodies if _fits(h, w)]
-    ordinary = [slip for slip, h, w in possible if _is_ordinary(h, w)]
-    return tuple(ordinary or (slip for slip, _, _ in possible))
+    ordinary = [(slip, h, w) for slip, h, w in possible if _is_ordinary(h, w)]
+    likely = [min(ordinary, key=lambda body: (body[0] is EXCHANGED, unusualness(*body[1:])))] if ordinary else possible
+    return tuple(slip for slip, _, _ in likely)
 
 
 def _refuse(fields: Fields, code: str, field: str, rule: str, slips: tuple[Slip, ...]) -> None:
@@ -89,8 +93,7 @@ def _refuse(fields: Fields, code: str, field: str, rule: str, slips: tuple[Slip,
 
 def _is_known(slip: Slip, height_cm: float, weight_kg: float) -> bool:
     """Whether the slip can be judged: one that touches both quantities needs both."""
-    both = slip.code in ("given_in_inches_and_pounds", "height_weight_exchanged")
-    return not (both and math.isnan(height_cm + weight_kg))
+    return not (slip in (INCHES_AND_POUNDS, EXCHANGED) and math.isnan(height_cm + weight_kg))
 
 
 def _fits(height_cm: float, weight_kg: float) -> bool:

@@ -1,34 +1,61 @@
 """A file that appears whole under its name, or not at all, and never over one that is there."""
 
+import io
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from app.errors import FileExists, NormalcyError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Write into it; when the block ends well the file is on disk under its name. A block that raises leaves nothing.
 
-    Readable by its owner alone, because it holds what patients' records hold.
+    Readable by its owner alone, because it holds what patients' records hold. What cannot be written is told as such;
+    whatever else goes wrong in the block, reading another file say, goes through as it is.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
+    with _naming(path):
         _reserve(path)
-        try:
-            with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as file:
-                yield file
-                file.flush()
+    try:
+        with _naming(path):
+            raw = _Draft(path, os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with io.BufferedRandom(raw) as file:
+            yield file
+            file.flush()
+            with _naming(path):
                 os.fsync(file.fileno())
+        with _naming(path):
             os.replace(draft, path)
-        except BaseException:
-            for left in (draft, path):
-                left.unlink(missing_ok=True)
-            raise
+    except BaseException:
+        for left in (draft, path):
+            left.unlink(missing_ok=True)
+        raise
+
+
+class _Draft(io.FileIO):
+    """Every byte passes here, whenever a buffer decides to write it."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        super().__init__(descriptor, "r+b")
+        self._path = path
+
+    def write(self, data: "ReadableBuffer", /) -> int | None:
+        with _naming(self._path):
+            return super().write(data)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise NormalcyError(f"{path} cannot be written: {error.strerror}.") from error
 

@@ -1,9 +1,7 @@
 """What a value that cannot be true may have meant: metres, inches, pounds, months."""
 
-import math
-
 from app.domain import limits
-from app.domain.patient import bmi_kg_m2
+from app.domain.patient import bmi_kg_m2, unusualness
 
 MISPLACED_POINT = "a decimal point in the wrong place?"
 
@@ -19,8 +17,9 @@ SLIPS = {
     "diameter_mm": ((10.0, 10.0, 80.0, "given in cm?"), (0.1, 10.0, 80.0, MISPLACED_POINT)),
 }
 
-USUAL_BMI = 22.0  # kg/m²
-PLAUSIBLE_BMI = (12.0, 60.0)
+EXCHANGED = "height and weight exchanged?"  # asked where no other unit explains the body
+PLAUSIBLE_BMI = (12.0, 60.0)  # kg/m²
+TALLEST_PLAUSIBLE_CM = 200.0
 
 
 def question(field: str, value: float) -> str:
@@ -29,12 +28,18 @@ def question(field: str, value: float) -> str:
 
 
 def body_question(height_cm: float, weight_kg: float) -> str:
-    """For a pair that gives no possible body mass index: the misreading that would make it the most usual one."""
+    """For a pair that gives no possible body mass index: the misreading that would make it the most usual body."""
     readings = {
         "height given in inches?": (2.54 * height_cm, weight_kg),
         "weight given in pounds?": (height_cm, 0.45359237 * weight_kg),
-        "height and weight exchanged?": (weight_kg, height_cm),
+        "height and weight given in inches and pounds?": (2.54 * height_cm, 0.45359237 * weight_kg),
+        EXCHANGED: (weight_kg, height_cm),
     }
-    bmi = {asked: bmi_kg_m2(*body) for asked, body in readings.items() if limits.HEIGHT.holds(body[0])}
-    asked = min(bmi, key=lambda reading: abs(math.log(bmi[reading] / USUAL_BMI)))
-    return f" ({asked})" if PLAUSIBLE_BMI[0] <= bmi[asked] <= PLAUSIBLE_BMI[1] else ""
+    plausible = {asked: body for asked, body in readings.items() if _is_plausible(*body)}
+    asked = min(plausible, key=lambda reading: (reading == EXCHANGED, unusualness(*plausible[reading])), default=None)
+    return f" ({asked})" if asked else ""
+
+
+def _is_plausible(height_cm: float, weight_kg: float) -> bool:
+    low, high = PLAUSIBLE_BMI
+    return limits.HEIGHT.low <= height_cm <= TALLEST_PLAUSIBLE_CM and low <= bmi_kg_m2(height_cm, weight_kg) <= high

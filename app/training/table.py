@@ -109,7 +109,8 @@ def _refuse_wrong_header(header: Sequence[str], needed: Sequence[str]) -> None:
         raise TableRefused([f"The file has no header row; row 1 must name the columns {expected}."])
     for separator, word in ((";", "semicolons"), ("\t", "tabs")):
         if len(header) == 1 and separator in header[0]:
-            raise TableRefused([f"The columns are separated by {word}: save the file with commas between the columns."])
+            problem = f"The columns are separated by {word}: save the file with commas between the columns, "
+            raise TableRefused([problem + "and with points in the numbers."])
     missing = [name for name in needed if name not in header]
     repeated = [name for name in needed if header.count(name) > 1]
     problems = [f"Column {name} is missing; row 1 must name the columns {expected}." for name in missing]

@@ -57,8 +57,10 @@ def unreadable_numbers(table: Table) -> Iterator[str]:
 
 
 def unreadable_sexes(table: Table) -> Iterator[str]:
-    if np.isnan(table.male).any():
-        yield f"Column sex must say male or female, spelled so: {named(table.rows[np.isnan(table.male)])}."
+    wrong = np.flatnonzero(np.isnan(table.male))
+    rules = ["must say male or female, spelled so" if table.cells["sex"][k] else "is empty" for k in wrong]
+    for rule, rows in _grouped(table, wrong, rules).items():
+        yield f"Column sex {rule}: {named(rows)}."
 
 
 def forbidden_values(table: Table) -> Iterator[str]:

@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from app.cli.main import cli
 from tests.cli.command import normalcy
 
 
@@ -15,6 +17,13 @@ def test_every_command_explains_itself(tmp_path: Path) -> None:
         done = normalcy(*words, "--help", cwd=tmp_path)
         assert done.returncode == 0, words
         assert "Usage" in done.stdout
+
+
+@pytest.mark.parametrize("group", ["models", "audit", "keys"])
+def test_the_line_about_a_group_names_all_its_commands(group: str) -> None:
+    found = get_command(cli).commands[group]  # type: ignore[attr-defined]
+    words = found.help.lower().replace(",", "").split()
+    assert [name for name in found.commands if name not in words] == []
 
 
 def test_a_failure_is_one_sentence_and_a_non_zero_exit(tmp_path: Path) -> None:

@@ -178,6 +178,7 @@ class TestFile:
         ("content", "words"),
         [
             (b"", "Column age_years is missing"),
+            (HEADER.replace(",", ";").encode() + b"\n1;SoV;55;male;176;84,5;41", "separated by semicolons"),
             ((HEADER.replace("id,", "name,") + "\n").encode(), "Column name is not known"),
             ((HEADER + ",id\n").encode(), "Column id stands there twice"),
             ((HEADER + "\n\xe9").encode("latin-1"), "not UTF-8"),
@@ -203,6 +204,17 @@ class TestFile:
         assert ".csv or .parquet" in alone("score", "--in", source, "--out", tmp_path / "out.xlsx").err
         assert "cannot be read" in alone("score", "--in", tmp_path / "none.csv", "--out", tmp_path / "n.csv").err
         assert "cannot be written" in alone("score", "--in", source, "--out", tmp_path / "no" / "out.csv").err
+
+    @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="a file that opens and cannot be read")
+    def test_a_file_that_fails_while_it_is_read_is_not_told_as_one_that_cannot_be_written(
+        self, alone: Normalcy, tmp_path: Path
+    ) -> None:
+        source, out = tmp_path / "in.csv", tmp_path / "out.csv"
+        source.symlink_to("/proc/self/mem")  # opens, and fails at the first byte
+        done = alone("score", "--in", source, "--out", out)
+        assert done.code == 1
+        assert "in.csv cannot be read: Input/output error." in done.err
+        assert not out.exists()
 
     def test_no_file_appears_whose_run_cannot_be_recorded(
         self, normalcy: Normalcy, settings: Settings, tmp_path: Path
@@ -241,6 +253,16 @@ class TestParquet:
         assert rows[1]["error_codes"] == "missing"
         as_text = [{name: "" if cell is None else str(cell) for name, cell in row.items()} for row in rows]
         assert as_text == table(tmp_path / "out.csv")
+
+    def test_the_row_numbers_that_pandas_adds_are_ignored(self, alone: Normalcy, tmp_path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        reading = {"site": "SoV", "age_years": 55, "sex": "male", "height_cm": 176, "weight_kg": 84, "diameter_mm": 41}
+        columns = {name: [value] for name, value in reading.items()}
+        pq.write_table(pa.table({**columns, "__index_level_0__": [7]}), tmp_path / "in.parquet")
+        done = alone("score", "--in", tmp_path / "in.parquet", "--out", tmp_path / "out.csv", "--json")
+        assert (done.code, done.json["succeeded"]) == (0, 1)
 
     def test_a_file_that_is_no_parquet_is_refused(self, alone: Normalcy, tmp_path: Path) -> None:
         (tmp_path / "in.parquet").write_bytes(b"PAR1 not really")

@@ -5,7 +5,7 @@ import pytest
 
 from app.errors import TableRefused
 from app.formats.csv_table import CsvReader
-from app.formats.reading_row import KNOWN, check_columns, read_item
+from app.formats.reading_row import KNOWN, RAGGED, check_columns, read_item
 
 CELLS = {"site": "SoV", "age_years": "55", "sex": "male", "height_cm": "176", "weight_kg": "84", "diameter_mm": "41"}
 
@@ -65,8 +65,34 @@ def test_columns_are_known_or_refused() -> None:
     problems = refused.value.problems
     assert "Column height_cm is missing." in problems
     assert "Column diameter_mm is missing." in problems
-    assert "Column heigth_cm is not known." in problems
+    assert "Column heigth_cm is not known. Did you mean height_cm?" in problems
     assert "Column site stands there twice." in problems
+
+
+@pytest.mark.parametrize("header", ["age_years;sex;height_cm", "age_years\tsex\theight_cm"])
+def test_another_separator_is_named_instead_of_every_column(header: str) -> None:
+    with pytest.raises(TableRefused) as refused:
+        check_columns([header], "SoV")
+    (problem,) = refused.value.problems
+    assert "separated by semicolons or tabs" in problem
+    assert "points in the numbers" in problem
+
+
+def test_a_column_without_a_name_is_explained() -> None:
+    with pytest.raises(TableRefused, match="A column has no name in the header"):
+        check_columns(["", *KNOWN], None)
+
+
+def test_a_decimal_comma_gets_a_hint() -> None:
+    cells = {"age_years": "55", "sex": "male", "height_cm": "176", "weight_kg": "84", "diameter_mm": "41,5"}
+    (fault,) = read_item(0, cells, "SoV").faults
+    assert (fault.code, fault.field) == ("wrong_type", "diameter_mm")
+    assert fault.message.endswith("Write a decimal point, not a comma.")
+    assert "41" not in fault.message
+    (fault,) = read_item(0, cells | {"diameter_mm": "wide"}, "SoV").faults
+    assert "comma" not in fault.message
+    (fault,) = read_item(0, cells | {RAGGED: 6}, "SoV").faults
+    assert "decimal comma" in fault.message
 
 
 class TestCsv:

@@ -1,4 +1,5 @@
 import math
+import re
 from typing import Any
 
 import pytest
@@ -174,6 +175,36 @@ def test_the_refusal_of_a_sex_asks_for_the_reference() -> None:
     for body in ({**SINGLE, "sex": "diverse"}, {**SINGLE, "sex": 0}, without(SINGLE, "sex")):
         (fault,) = single_faults(body)
         assert "choose the reference sex" in fault.message
+        assert fault.message.startswith("sex is required: " if "sex" not in body else "sex must be ")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("age", "age_years"),
+        ("heigth_cm", "height_cm"),
+        ("Weight", "weight_kg"),
+        ("diameterMm", "diameter_mm"),
+        ("measurement_sd", "measurement_sd_mm"),
+        ("SEX", "sex"),
+    ],
+)
+def test_an_unknown_field_is_likened_to_one_of_ours_and_not_repeated(written: str, meant: str) -> None:
+    (fault, *_) = single_faults({**without(SINGLE, meant), written: 1})
+    assert fault.code == "unknown_field"
+    assert f"1 field is not known. Did you mean {meant}? Known are " in fault.message
+    assert not re.search(rf"\b{written}\b", fault.message)
+
+
+@pytest.mark.parametrize("written", ["surname_of_the_patient", "", "x" * 10_000, "diameter"])
+def test_what_is_like_nothing_that_is_lacking_gets_no_suggestion(written: str) -> None:
+    (fault,) = single_faults({**SINGLE, written: 1})
+    assert "Did you mean" not in fault.message
+
+
+def test_many_unknown_fields_are_not_all_compared() -> None:
+    (fault,) = single_faults({**SINGLE, **{f"x{k}": 1 for k in range(8)}, "threshold": 1})
+    assert "9 fields are not known. Known are" in fault.message
 
 
 def test_a_message_names_the_field_the_unit_and_the_range() -> None:

@@ -1,3 +1,4 @@
+import resource
 import stat
 from pathlib import Path
 
@@ -49,3 +50,25 @@ def test_of_two_writers_one_goes_on(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(NormalcyError, match="cannot be written: No such file"), whole_file(tmp_path / "no" / "x.csv"):
         pytest.fail("the block must not run")
+
+
+def test_a_disk_that_takes_no_more_is_told_as_such(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(NormalcyError, match=r"out\.csv cannot be written: File too large"):
+            write(tmp_path / "out.csv", b"0" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_read_meanwhile_is_not_told_as_one_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError), whole_file(tmp_path / "out.csv") as file:
+        file.write(tmp_path.read_bytes())
+    assert list(tmp_path.iterdir()) == []
+
+
+def write(path: Path, content: bytes) -> None:
+    with whole_file(path) as file:
+        file.write(content)

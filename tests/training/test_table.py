@@ -154,7 +154,15 @@ def test_empty_cells_and_decimal_commas_are_told_apart(checked: Callable[[Rows],
     )
 
 
-@pytest.mark.parametrize("cell", ["M", "m", "Male", "FEMALE", "f", "1", "", "other"])
+def test_a_missing_sex_is_called_missing(checked: Callable[[Rows], Findings]) -> None:
+    problems = checked(changed(SEX, {5: "", 6: " ", 9: "M"})).problems
+    assert problems == (
+        "Column sex is empty: rows 5 and 6.",
+        "Column sex must say male or female, spelled so: row 9.",
+    )
+
+
+@pytest.mark.parametrize("cell", ["M", "m", "Male", "FEMALE", "f", "1", "other"])
 def test_another_spelling_of_sex_is_a_problem_that_says_what_is_expected(
     checked: Callable[[Rows], Findings], cell: str
 ) -> None:
@@ -207,6 +215,7 @@ def test_a_small_aorta_is_allowed_before_school_age(checked: Callable[[Rows], Fi
     ("height", "weight", "question"),
     [
         ("69", "80", " (height given in inches?)"),
+        ("69", "185", " (height and weight given in inches and pounds?)"),
         ("80", "176", " (height and weight exchanged?)"),
         ("100", "110", " (weight given in pounds?)"),
         ("176", "12", ""),
