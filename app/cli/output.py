@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
 Report = Callable[[str, float], None]  # what is being done, and how much of all the work is behind us (0..1)
@@ -34,9 +34,11 @@ def progress_bar(title: str) -> Iterator[Report]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
+        TaskProgressColumn(),
         TimeElapsedColumn(),
-        TextColumn("left"),
+        TextColumn("passed,"),
         TimeRemainingColumn(),
+        TextColumn("left"),
     )
     with Progress(*columns, console=errors, transient=True) as bar:
         task = bar.add_task(title, total=1.0)

@@ -62,7 +62,8 @@ def train(
         convention = Convention(edge, phase, modality)
         plan = service.TrainingPlan(site, version, cohort, description, convention, recipe, seed, folds)
         candidate = service.train(people, plan, datetime.now(UTC), report)
-    reference = service.publish(models, candidate)
+        report("publishing", 1.0)
+        reference = service.publish(models, candidate)
 
     def people_read() -> None:
         say(f"Published {site} {version}, trained on {len(people)} people ({cohort}).")

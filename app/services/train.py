@@ -6,7 +6,6 @@ Nothing is written until every gate has passed; then the store publishes the ver
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +30,8 @@ from app.training.people import Table, training_ranges
 from app.training.recipe import Recipe
 
 Report = Callable[[str, float], None]
+
+CHECKS_BEGIN = 0.98  # share of the time that the fits take; golden cases, gates and card are the rest
 
 WIDTH_QUANTILES = np.linspace(0.0, 1.0, 201)  # in steps of half a per cent: the 99th is one of them
 
@@ -60,12 +61,14 @@ class Candidate:
 def train(table: Table, plan: TrainingPlan, now: datetime, report: Report) -> Candidate:
     """Fit on everybody, measure on held-out folds, and gather all that the card says."""
     x, y = table.covariates(plan.age), table.diameter_mm
-    fits = plan.folds + 1  # each takes about as long as the next
-    fitted = fit(x, y, plan.recipe, plan.seed, lambda stage, share: report(f"all people, {stage}", share / fits))
-    held_out = cross_validate(
-        x, y, partial(_fit_fold, plan.recipe), plan.folds, plan.seed, male=table.male,
-        progress=lambda fold, share: report(fold, (1.0 + plan.folds * share) / fits),
-    )  # fmt: skip
+    course = _Course(report, plan.folds)
+    fitted = fit(x, y, plan.recipe, plan.seed, course.next_fit())
+
+    def fit_fold(x: Array, y: Array, seed: int) -> HeteroscedasticPosterior:
+        return fit(x, y, plan.recipe, seed, course.next_fit()).posterior
+
+    held_out = cross_validate(x, y, fit_fold, plan.folds, plan.seed, male=table.male)
+    course.tell("checking the gates", CHECKS_BEGIN)
     calibration = summarise(held_out, table.age_years, table.male)
     inputs = choose_golden_inputs(table.age_years, table.male, table.height_cm, table.weight_kg, plan.seed)
     golden = golden_cases(inputs, plan.age, fitted.reference)
@@ -102,8 +105,23 @@ def publish(root: Path, candidate: Candidate) -> ModelRef:
     return publish_in_store(root, candidate.card, candidate.posterior, candidate.golden, card_for_people)
 
 
-def _fit_fold(recipe: Recipe, x: Array, y: Array, seed: int) -> HeteroscedasticPosterior:
-    return fit(x, y, recipe, seed).posterior
+class _Course:
+    """One report for the whole training. It never goes back, also where a stage is tried a second time."""
+
+    def __init__(self, report: Report, folds: int) -> None:
+        self._report, self._folds = report, folds
+        self._begun, self._behind = 0, 0.0
+
+    def next_fit(self) -> Report:
+        """For the fit that begins now: first that of all people, then one for each fold, which takes about as long."""
+        fold, fits = self._begun, self._folds + 1
+        name = f"fold {fold} of {self._folds}" if fold else "all people"
+        self._begun += 1
+        return lambda stage, share: self.tell(f"{name}, {stage}", CHECKS_BEGIN * (fold + share) / fits)
+
+    def tell(self, what: str, share: float) -> None:
+        self._behind = max(self._behind, share)
+        self._report(what, self._behind)
 
 
 def _difference_from_gpflow(fitted: Fit, x: Array) -> float:

@@ -15,9 +15,9 @@ from app.maths.scaling import Scaling
 from app.training.export import posterior_of, reference_of
 from app.training.inducing import starting_points
 from app.training.recipe import Recipe
-from app.training.stages import RESTART_JITTER, Stages, Watch
+from app.training.stages import RESTART_JITTER, Stages, Watch, planned_stages
 
-Progress = Callable[[str, float], None]  # the stage's name, the fraction of it that is done
+Progress = Callable[[str, float], None]  # the stage's name, the share of the whole fit that is done
 LIBRARIES = ("numpy", "scipy", "tensorflow", "gpflow")
 
 
@@ -50,15 +50,23 @@ def _fit(X: Array, y: Array, recipe: Recipe, seed: int, progress: Progress | Non
     scaling = Scaling.of(X, y)
     contexts = scaling.standardise(X)
     Z = starting_points(contexts, recipe.inducing_points(len(X)), rng)
-    stages = Stages(recipe, contexts, scaling.standardise_y(y), rng, _watch(progress))
+    stages = Stages(recipe, contexts, scaling.standardise_y(y), rng, _watch(recipe, progress))
     model = stages.train(Z)
     record = TrainingRecord(recipe.as_dict(), seed, len(Z), tuple(stages.records), _libraries())
     trained = model, recipe.kernel, scaling, stages.jitter
     return Fit(posterior_of(*trained), record, reference_of(*trained))
 
 
-def _watch(progress: Progress | None) -> Watch:
-    return lambda stage, fraction, objective: progress(stage, fraction) if progress else None
+def _watch(recipe: Recipe, progress: Progress | None) -> Watch:
+    planned, begins, total = planned_stages(recipe), {}, 0
+    for stage, iterations in planned.items():
+        begins[stage], total = total, total + iterations
+
+    def watch(stage: str, fraction: float, objective: float) -> None:
+        if progress:
+            progress(stage, (begins[stage] + fraction * planned[stage]) / total)
+
+    return watch
 
 
 def _libraries() -> dict[str, str]:

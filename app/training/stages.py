@@ -26,10 +26,27 @@ Minimise = Callable[[Step], Outcome]
 Result = TypeVar("Result")
 
 CONSTANT_SPREAD = "constant spread"
+VARYING_SPREAD = "varying spread"
+STUDENT_NOISE = "Student-t noise"
+NATURAL_GRADIENT = "natural gradient and Adam"
 
 # A second attempt starts a little elsewhere, with a Kuu that no rounding makes indefinite.
 RESTART_SHIFT = 0.05
 RESTART_JITTER = 100.0
+
+
+def planned_stages(recipe: Recipe) -> dict[str, int]:
+    """The stages in their order, each with the iterations that it may take."""
+    if recipe.optimiser == "paper":
+        return {NATURAL_GRADIENT: recipe.paper_steps}
+    # Where f2 stays constant its stage may take all the iterations.
+    first = recipe.constant_iterations + (0 if recipe.heteroscedastic else recipe.released_iterations)
+    stages = {CONSTANT_SPREAD: first} if first else {}
+    if recipe.heteroscedastic:
+        stages[VARYING_SPREAD] = recipe.released_iterations
+    if recipe.robust:
+        stages[STUDENT_NOISE] = recipe.robust_iterations
+    return stages
 
 
 class Stages:
@@ -52,15 +69,12 @@ class Stages:
     def _by_lbfgs(self, Z: Array) -> Any:
         recipe = self._recipe
         model = Collapsed(recipe, self._X, self._y, Z)
-        # Where f2 stays constant its stage may take all the iterations.
-        if first := recipe.constant_iterations + (0 if recipe.heteroscedastic else recipe.released_iterations):
-            self._lbfgs(CONSTANT_SPREAD, model, first)
-        if recipe.heteroscedastic:
-            model.release(recipe, Z)
-            self._lbfgs("varying spread", model, recipe.released_iterations)
-        if recipe.robust:
-            self._with_jitter(lambda: model.make_robust(recipe.robust_freedom))
-            self._lbfgs("Student-t noise", model, recipe.robust_iterations)
+        for name, iterations in planned_stages(recipe).items():
+            if name == VARYING_SPREAD:
+                model.release(recipe, Z)
+            elif name == STUDENT_NOISE:
+                self._with_jitter(lambda: model.make_robust(recipe.robust_freedom))
+            self._lbfgs(name, model, iterations)
         return self._with_jitter(model.as_svgp)
 
     def _lbfgs(self, name: str, model: Collapsed, iterations: int) -> None:
@@ -72,7 +86,7 @@ class Stages:
         model = untrained(self._recipe, Z)
         loss = model.training_loss_closure((self._X, self._y[:, None]), compile=False)
         steps = self._recipe.paper_steps
-        self._stage("natural gradient and Adam", model, loss, partial(paper_optimiser.minimise, model, loss, steps))
+        self._stage(NATURAL_GRADIENT, model, loss, partial(paper_optimiser.minimise, model, loss, steps))
         return model
 
     def _stage(self, name: str, model: Any, loss: Loss, minimise: Minimise) -> None:
