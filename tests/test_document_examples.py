@@ -8,18 +8,21 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import httpx
 import playwright
 import pytest
 
 from app.settings import load_settings
-from tests.documents import ADDRESS, DOCS, GUIDE, README, ROOT, blocks
+from tests.documents import ADDRESS, DOCS, GUIDE, README, ROOT, blocks, commands
 from tests.web.serving import Running, serving
 
 # Not run: they install, or take minutes. That their commands and options exist is seen by tests/test_documents.py.
-TOO_LONG = ("make ", "source ", "normalcy train ")
+SERVE_YOUR_OWN = "NORMALCY_MODELS_DIR=my_models normalcy serve"  # goes on until it is stopped: a test of its own
+TOO_LONG = ("make ", "source ", "normalcy train ", SERVE_YOUR_OWN)
 # Carries variables from one block to the next, as one terminal would.
 SHELL = "set -euo pipefail -o allexport\ntouch .variables; . ./.variables\n{block}\nexport -p > .variables\n"
 
@@ -104,6 +107,24 @@ def test_the_readme_can_be_followed_from_its_beginning_to_its_end(terminal: Term
     assert len(list((terminal.folder / "plots").glob("*.svg"))) > 0
     [record] = [r for r in terminal.running.records("score") if r.request_id == "my-first-call"]
     assert record.input["diameter_mm"] == 41
+
+
+def test_a_model_of_ones_own_is_served_as_the_readme_says(tmp_path: Path) -> None:
+    assert SERVE_YOUR_OWN in commands(README)
+    shutil.copytree(ROOT / "models_store" / "AA", tmp_path / "my_models" / "AA")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("NORMALCY_")}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = kept | {"PATH": path, "NORMALCY_PORT": "0", "NORMALCY_DATA_DIR": str(tmp_path / "var")}
+    command = ["bash", "-c", SERVE_YOUR_OWN.replace("normalcy", "exec normalcy")]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as running:  # noqa: S603
+        try:
+            assert running.stdout is not None
+            [url] = islice((found[0] for line in running.stdout if (found := re.search(r"http://\S+:\d+", line))), 1)
+            sites = httpx.get(f"{url}/v1/sites").json()["sites"]
+        finally:
+            running.terminate()
+            running.communicate(timeout=60)
+    assert [site["site"] for site in sites] == ["AA"]
 
 
 def quoted(document: str) -> str:

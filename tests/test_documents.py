@@ -15,6 +15,7 @@ from app.database.keys import SCOPES
 from app.formats import faults, problem
 from app.observability import make_metrics
 from app.settings import ENV_FILE, TABLE
+from app.store import highest_version, load
 from app.web.app import DOORS
 from app.web.guide.assemble import chapter
 from app.web.guide.tables import NOT_IN_USE
@@ -171,3 +172,13 @@ def test_make_targets_that_the_readme_names_are_there() -> None:
     made = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     asked = {line.split()[1] for line in (*commands(README), *spans(README)) if line.startswith("make ")}
     assert asked - made == set()
+
+
+def test_the_readme_says_whom_the_shipped_models_cover() -> None:
+    for site in ("SoV", "AA"):
+        ranges = load(ROOT / "models_store", site, highest_version(ROOT / "models_store", site)).card.ranges
+        youngest, oldest = int(ranges.age_years.low), int(ranges.age_years.high)
+        low, high = ranges.bmi_kg_m2.low, ranges.bmi_kg_m2.high
+        text = " ".join(README.replace("> ", "").split())
+        assert f"ages from {youngest} to {oldest} years and a body mass index up to {high:.0f} kg/m²" in text
+        assert f"ages from {youngest} to {oldest} years, a body mass index from {low:.1f} to {high:.0f} kg/m²" in text
