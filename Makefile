@@ -1,6 +1,6 @@
 # Two commands do all the set-up:  make serve  (installs what serving needs, starts the service)
 #                                  make test   (installs everything, runs the tests)
-PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
+# PYTHON=name takes that Python; without it requirements/find-python.sh looks for one.
 SERVE := .venv/serve
 TRAIN := .venv/train
 PAPER := .venv/paper
@@ -15,8 +15,7 @@ help: ## say what can be made
 
 # An environment is made anew when its pins change; it counts as made only when the last step has ended well.
 define environment
-	rm -rf $(1)
-	$(PYTHON) -m venv $(1)
+	@python=$$(PYTHON="$(PYTHON)" requirements/find-python.sh $(3)) && rm -rf $(1) && "$$python" -m venv $(1)
 	$(1)/bin/python -m pip install --quiet --require-hashes -r requirements/build.txt
 	$(1)/bin/python -m pip install --quiet --require-hashes -r requirements/$(2).txt
 	$(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
@@ -24,16 +23,16 @@ define environment
 endef
 
 $(SERVE)/.ready: requirements/serve.txt requirements/build.txt
-	$(call environment,$(SERVE),serve)
+	$(call environment,$(SERVE),serve,serve)
 
 $(TRAIN)/.ready: requirements/train.txt requirements/build.txt
-	$(call environment,$(TRAIN),train)
+	$(call environment,$(TRAIN),train,train)
 
 $(PAPER)/.ready: requirements/paper.txt requirements/build.txt
-	$(call environment,$(PAPER),paper)
+	$(call environment,$(PAPER),paper,train)
 
 $(DEV)/.ready: requirements/dev.txt requirements/build.txt
-	$(call environment,$(DEV),dev)
+	$(call environment,$(DEV),dev,serve)
 
 .PHONY: serve
 serve: $(SERVE)/.ready ## install what serving needs, start the service on 127.0.0.1:8000
@@ -44,7 +43,7 @@ serve: $(SERVE)/.ready ## install what serving needs, start the service on 127.0
 train-env: $(TRAIN)/.ready ## install what training needs
 
 .PHONY: test
-test: $(DEV)/.ready ## install everything, run the tests
+test: $(DEV)/.ready ## install everything, run the tests (on Python 3.13 and 3.14: all but training)
 	$(DEV)/bin/python -m pytest -n auto --dist loadfile
 
 .PHONY: bench
@@ -60,6 +59,10 @@ lint: $(DEV)/.ready ## ruff, mypy strict, import-linter
 	$(DEV)/bin/ruff format --check .
 	$(DEV)/bin/mypy
 	$(DEV)/bin/lint-imports
+
+.PHONY: new-machine
+new-machine: ## try the first commands on a Debian made a moment ago (SUITE=trixie; needs root and debootstrap)
+	tests/campaigns/new_machine.sh $(SUITE)
 
 .PHONY: faults
 faults: $(DEV)/.ready ## kill, freeze and starve the service under load, write docs/faults.md (about 15 minutes)
@@ -90,6 +93,6 @@ paper: $(PAPER)/.ready ## run the paper's experiments again, write docs/paper.md
 .PHONY: pins
 pins: ## compile the hash-pinned requirements again (needs uv)
 	for part in serve train gpu paper dev build; do \
-		uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
+		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 			requirements/$$part.in -o requirements/$$part.txt || exit 1; \
 	done

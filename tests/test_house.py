@@ -13,8 +13,9 @@ REQUIREMENTS = ROOT / "requirements"
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", re.MULTILINE)
 
 
-def pins(name: str) -> dict[str, str]:
-    return dict(PIN.findall((REQUIREMENTS / f"{name}.txt").read_text()))
+def pins(name: str) -> set[tuple[str, str]]:
+    """Names and versions; a name has several where the version depends on that of Python."""
+    return set(PIN.findall((REQUIREMENTS / f"{name}.txt").read_text()))
 
 
 def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -32,14 +33,14 @@ def planted(tmp_path: Path, file: str, line: str) -> Path:
 
 
 def test_serving_installs_no_tensorflow() -> None:
-    assert not {"tensorflow", "gpflow", "tf-keras", "keras", "scikit-learn", "matplotlib"} & pins("serve").keys()
+    heavy = {"tensorflow", "gpflow", "tf-keras", "keras", "scikit-learn", "matplotlib"}
+    assert not heavy & {name for name, _ in pins("serve")}
 
 
 @pytest.mark.parametrize("larger", ["train", "gpu", "dev"])
 def test_every_environment_shares_the_pins_of_serving(larger: str) -> None:
-    shared = pins("serve")
-    assert "numpy" in shared
-    assert {name: pins(larger).get(name) for name in shared} == shared
+    assert {name for name, _ in pins("serve")} >= {"numpy", "scipy"}
+    assert pins(larger) >= pins("serve")
 
 
 @pytest.mark.parametrize("name", ["serve", "train", "gpu", "dev", "build"])

@@ -1,5 +1,9 @@
+import pytest
+
 from app.benchmark.optimisers import measure, render
 from tests.training.problems import people
+
+pytestmark = pytest.mark.gpflow
 
 
 def test_both_optimisers_are_measured_on_the_same_objective() -> None:

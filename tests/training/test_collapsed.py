@@ -6,6 +6,8 @@ from app.training.collapsed import Collapsed
 from app.training.stack import tf
 from tests.training.problems import people, short
 
+pytestmark = pytest.mark.gpflow
+
 
 def standardised() -> tuple[Array, Array, Array]:
     """X, y and inducing points."""

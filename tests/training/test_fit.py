@@ -17,6 +17,8 @@ from app.training.stages import planned_stages
 from app.training.svgp import untrained
 from tests.training.problems import people, short, true_mean, true_sd
 
+pytestmark = pytest.mark.gpflow
+
 ROBUST = short(robust=True)
 
 

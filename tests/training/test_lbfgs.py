@@ -4,6 +4,8 @@ import pytest
 from app.training import lbfgs
 from app.training.stack import tf
 
+pytestmark = pytest.mark.gpflow
+
 
 def test_it_comes_back_from_a_step_beyond_the_numbers_range() -> None:
     x = tf.Variable(np.array([0.3]))

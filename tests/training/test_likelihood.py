@@ -7,6 +7,8 @@ from scipy import stats
 from app.training.likelihood import ConstantSpread, VaryingSpread, expected_log_density
 from app.training.stack import gpflow, tfp
 
+pytestmark = pytest.mark.gpflow
+
 N = 40
 RNG_SEED = 0
 

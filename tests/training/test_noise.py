@@ -1,8 +1,11 @@
 import numpy as np
+import pytest
 
 from app.training.likelihood import expected_log_density
 from app.training.noise import GaussianNoise, StudentNoise
 from app.training.stack import tf
+
+pytestmark = pytest.mark.gpflow
 
 FREEDOM = 6.0
 M2 = np.linspace(-1.0, 1.0, 30)

@@ -1,9 +1,12 @@
 import numpy as np
+import pytest
 
 from app.maths.scaling import Scaling
 from app.training import paper_optimiser
 from app.training.svgp import untrained
 from tests.training.problems import people, short
+
+pytestmark = pytest.mark.gpflow
 
 
 def test_every_parameter_moves_and_the_objective_rises() -> None:

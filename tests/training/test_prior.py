@@ -7,6 +7,8 @@ from app.training.prior import KERNELS, log_sd_kernel, mean_kernel
 from app.training.recipe import Recipe
 from app.training.stack import gpflow
 
+pytestmark = pytest.mark.gpflow
+
 
 def test_prior_is_a_normal_density_of_the_logarithm_without_a_jacobian() -> None:
     kernel = log_sd_kernel(Recipe(), covariates=4)

@@ -5,6 +5,8 @@ from app.training.stack import gpflow
 from app.training.svgp import HeteroscedasticSVGP, untrained
 from tests.training.problems import short
 
+pytestmark = pytest.mark.gpflow
+
 
 def random_model(kernel: str) -> HeteroscedasticSVGP:
     rng = np.random.default_rng(3)

@@ -20,6 +20,8 @@ from app.maths.moments import Moments
 from app.training.cohort import simulate_bicuspid, simulate_cohort
 from tests.training.problems import SHORT
 
+pytestmark = pytest.mark.gpflow
+
 HEALTHY, BICUSPID = 200, 150
 
 

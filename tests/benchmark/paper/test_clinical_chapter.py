@@ -10,6 +10,8 @@ import pytest
 from app.benchmark.paper.clinical_chapter import headline, p_value, render, versus_z
 from tests.benchmark.paper.test_clinical import small_run
 
+pytestmark = pytest.mark.gpflow
+
 
 def against_z(difference: float, p: float) -> dict[str, Any]:
     return {"methods": {"linear Z": {"versus_ns": {"difference": difference, "standard_error": 0.01, "p": p}}}}

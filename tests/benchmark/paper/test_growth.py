@@ -16,6 +16,8 @@ from app.benchmark.paper.growth_rates import mean_rates, rates
 from app.maths.moments import Array
 from tests.training.problems import short
 
+pytestmark = pytest.mark.gpflow
+
 RECIPE = short(inducing_minimum=12, constant_iterations=60, released_iterations=60)
 
 

@@ -15,6 +15,8 @@ from app.maths import normalcy
 from app.maths.moments import Moments
 from tests.training.problems import short
 
+pytestmark = pytest.mark.gpflow
+
 ONE = Moments(np.array([30.0]), np.array([0.36]), np.array([1.0]), np.array([0.04]))
 
 
