@@ -17,7 +17,8 @@ BROKEN = "#!/bin/sh\nexit 127\n"  # the stub of a version manager for a version 
 
 def stub(version: str, *, with_venv: bool = True) -> str:
     """What a Python of this version answers to the script's two questions."""
-    return f'#!/bin/sh\ncase "$2" in\n*version_info*) echo {version} ;;\n*ensurepip*) exit {0 if with_venv else 1} ;;\nesac\n'
+    venv = 0 if with_venv else 1
+    return f'#!/bin/sh\ncase "$2" in *version_info*) echo {version} ;; *ensurepip*) exit {venv} ;; esac\n'
 
 
 def find(folder: Path, pythons: dict[str, str], *goal: str, **chosen: str) -> subprocess.CompletedProcess[str]:
