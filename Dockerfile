@@ -56,7 +56,7 @@ USER 10001:10001
 VOLUME /var/lib/normalcy
 EXPOSE 8000
 HEALTHCHECK --interval=15s --timeout=5s --start-period=20s --retries=3 \
-    CMD ["/opt/venv/bin/python", "-c", "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + os.environ.get('NORMALCY_PORT', '8000') + '/health/ready', timeout=4)"]
+    CMD ["/opt/venv/bin/python", "-c", "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + os.environ.get('NORMALCY_PORT', '8000') + '/health/live', timeout=4)"]
 ENTRYPOINT ["normalcy"]
 CMD ["serve"]
 

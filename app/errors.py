@@ -20,6 +20,7 @@
     ├── NumbersNotTrusted       the solver could not verify its own answer
     ├── SettingRefused          the configuration cannot be used (every problem, by the setting's name)
     ├── DatabaseUnavailable     the database did not answer, or not in time
+    │   ├── DatabaseNotTrusted  its certificate is not accepted
     │   └── NotDurable          it answers, and could lose what it acknowledges (says which setting is wrong)
     ├── DatabaseNotReady        the database answers and must not be used as it stands
     │   └── PendingMigrations   its tables are older than this program: `normalcy db upgrade`
@@ -145,8 +146,16 @@ class SettingRefused(NormalcyError):
 
 
 class DatabaseUnavailable(NormalcyError):
+    def __init__(self, why: str = "The database cannot be reached, or did not answer in time.") -> None:
+        super().__init__(why)
+
+
+class DatabaseNotTrusted(DatabaseUnavailable):
     def __init__(self) -> None:
-        super().__init__("The database cannot be reached, or did not answer in time.")
+        super().__init__(
+            "The certificate of the database server is not accepted: NORMALCY_DATABASE_TLS_CA must hold its authority, "
+            "and the host of NORMALCY_DATABASE_URL must be a name in the certificate."
+        )
 
 
 class NotDurable(DatabaseUnavailable):

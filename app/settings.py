@@ -5,11 +5,12 @@ setting, add a field to `Settings` and a row of the same name to `TABLE`; the do
 """
 
 import hashlib
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from app.errors import SettingRefused
 
@@ -26,6 +27,8 @@ class Settings:
     host: str
     port: int
     database_url: str = field(repr=False)  # empty: embedded SQLite
+    database_tls: Literal["prefer", "disable", "require", "verify-full"]
+    database_tls_ca: str  # a file; empty unless verify-full
     data_dir: Path
     models_dir: Path
     backend: Literal["numpy", "tensorflow"]
@@ -88,6 +91,15 @@ def _postgres_url(text: str) -> str:
     return url
 
 
+def _certificates(text: str) -> str:
+    if text:
+        try:
+            ssl.create_default_context(cafile=text)
+        except OSError as error:  # not there, not readable, or without a certificate
+            raise ValueError from error
+    return text
+
+
 def _key(text: str) -> str:
     if text and len(text) < SHORTEST_KEY:
         raise ValueError
@@ -111,6 +123,21 @@ TABLE: tuple[Setting, ...] = (
         "empty or of the form postgresql://user:password@host:port/name",
         _postgres_url,
         secret=True,
+    ),
+    Setting(
+        "database_tls",
+        "prefer",
+        "TLS to PostgreSQL: prefer encrypts if the server can, require refuses a server that cannot, verify-full also "
+        "checks its certificate and name",
+        "prefer, disable, require or verify-full",
+        _one_of("prefer", "disable", "require", "verify-full"),
+    ),
+    Setting(
+        "database_tls_ca",
+        "",
+        "file of the authorities whose certificates verify-full accepts (PEM)",
+        "empty or a readable file of certificates",
+        _certificates,
     ),
     Setting("data_dir", "var", "folder of the embedded database, secrets and checkpoints", "a folder", Path),
     Setting("models_dir", "models_store", "the model store, read only for the service", "a folder", Path),
@@ -166,9 +193,24 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     given = (_env_file(path, problems) if path else {}) | given
     problems += _unknown(given)
     values = {setting.field: _value(setting, given, problems) for setting in TABLE}
+    if not problems:
+        problems += _tls_problems(values)
     if problems:
         raise SettingRefused(problems)
     return Settings(**values)  # type: ignore[arg-type]  # each parser returns the type of its field
+
+
+def _tls_problems(values: Mapping[str, object]) -> list[str]:
+    """What is set must be what happens: a setting that something else overrules is refused."""
+    mode, authorities = values["database_tls"], values["database_tls_ca"]
+    problems = []
+    if mode == "verify-full" and not authorities:
+        problems.append("NORMALCY_DATABASE_TLS=verify-full needs NORMALCY_DATABASE_TLS_CA.")
+    if authorities and mode != "verify-full":
+        problems.append("NORMALCY_DATABASE_TLS_CA needs NORMALCY_DATABASE_TLS=verify-full.")
+    if mode != "prefer" and "sslmode" in parse_qs(urlsplit(str(values["database_url"])).query):
+        problems.append("NORMALCY_DATABASE_TLS and the sslmode of NORMALCY_DATABASE_URL are both set; keep one.")
+    return problems
 
 
 def _value(setting: Setting, given: Mapping[str, str], problems: list[str]) -> object:

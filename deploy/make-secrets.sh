@@ -8,7 +8,8 @@ mkdir -p "$folder"
 random() { od -An -N32 -tx1 /dev/urandom | tr -d ' \n'; }
 keep() { [ -s "$folder/$1" ] || printf '%s' "$2" > "$folder/$1"; }
 
-for login in admin service; do
+keep database_admin_password "$(random)"  # of the superuser, which nothing but the making of the database uses
+for login in manager service; do
     keep "database_${login}_password" "$(random)"
     password=$(cat "$folder/database_${login}_password")
     keep "database_${login}_url" "postgresql://normalcy_${login}:${password}@database:5432/normalcy"

@@ -82,8 +82,10 @@ class PrivateServer(PostgresServer):
     binaries: Path
     folder: Path
 
-    def start(self) -> None:
-        options = f"-k {self.folder} -c listen_addresses= -c max_connections=60"
+    def start(self, *settings: str) -> None:
+        """With settings of PostgreSQL of the form name=value, beyond those that every test has."""
+        wanted = ("listen_addresses=", "max_connections=60", *settings)
+        options = " ".join([f"-k {self.folder}", *(f"-c {setting}" for setting in wanted)])
         self._control("start", "-w", "-t", str(START_SECONDS), "-l", str(self.folder / "log"), "-o", options)
 
     def stop(self, mode: str = "fast") -> None:
@@ -129,18 +131,25 @@ def postgres_server() -> Iterator[PostgresServer]:
         with service_login(server):
             yield server
         return
+    with private_server() as server:
+        yield server
+
+
+@contextmanager
+def private_server() -> Iterator[PrivateServer]:
+    """One that nobody else uses, in a folder that is gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="normalcy-pg-"))
     if os.geteuid() == 0:
         os.chown(folder, *_lent_to())
     try:
-        with _private_server(folder) as private, service_login(private):
-            yield private
+        with _started(folder) as server, service_login(server):
+            yield server
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _private_server(folder: Path) -> Iterator[PrivateServer]:
+def _started(folder: Path) -> Iterator[PrivateServer]:
     binaries = _system_binaries() or _wheel_binaries(folder)
     initialise: list[Path | str] = [
         binaries / "initdb",

@@ -10,6 +10,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parent.parent
+SERVICES = ["database", "migrate", "service", "service-gpu"]
 FROM = re.compile(r"^FROM (\S+) AS (\S+)$", re.MULTILINE)
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", re.MULTILINE)
 
@@ -64,7 +65,7 @@ class TestDockerfile:
         assert "COPY --from=program /opt/normalcy /opt/normalcy" in text
         assert "COPY migrations migrations" in stages()["program"][1]
         (check,) = re.findall(r"^HEALTHCHECK .*", text, re.MULTILINE)
-        assert "/health/ready" in check
+        assert "/health/live" in check  # not readiness: a restart of the service brings no database back
         assert "curl" not in text
         assert re.search(r"^VOLUME /var/lib/normalcy$", text, re.MULTILINE)
         assert "NORMALCY_DATA_DIR=/var/lib/normalcy" in text
@@ -115,14 +116,44 @@ class TestCompose:
         assert services["migrate"]["depends_on"]["database"] == {"condition": "service_healthy"}
         assert "pg_isready" in services["database"]["healthcheck"]["test"]
 
-    @pytest.mark.parametrize("name", ["migrate", "service", "service-gpu"])
-    def test_our_containers_can_write_to_their_volume_alone(self, name: str) -> None:
+    @pytest.mark.parametrize("name", SERVICES)
+    def test_a_container_has_no_rights_and_writes_to_its_volume_alone(self, name: str) -> None:
         service = compose()["services"][name]
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]
+        assert "cap_add" not in service
         assert service["security_opt"] == ["no-new-privileges:true"]
-        assert service["volumes"] == ["data:/var/lib/normalcy"]
-        assert "user" not in service
+        writable = [volume for volume in service["volumes"] if not volume.endswith(":ro")]
+        assert writable == ["database:/var/lib/postgresql/data" if name == "database" else "data:/var/lib/normalcy"]
+
+    def test_no_container_runs_as_root(self) -> None:
+        services = compose()["services"]
+        assert services["database"]["user"] == "999:999"
+        assert all("user" not in service for name, service in services.items() if name != "database")  # the image's own
+
+    @pytest.mark.parametrize("name", SERVICES)
+    def test_memory_processors_and_processes_are_limited(self, name: str) -> None:
+        service = compose()["services"][name]
+        assert re.fullmatch(r"[1-9]\d*[mg]", service["mem_limit"])
+        assert 0 < service["cpus"] <= 4
+        assert 50 <= service["pids_limit"] <= 500
+
+    def test_the_database_is_reached_by_the_back_network_alone(self) -> None:
+        whole = compose()
+        assert whole["networks"] == {"front": None, "back": {"internal": True}}
+        services = whole["services"]
+        assert {name: service["networks"] for name, service in services.items()} == {
+            "database": ["back"],
+            "migrate": ["back"],
+            "service": ["front", "back"],
+            "service-gpu": ["front", "back"],
+        }
+        assert [name for name, service in services.items() if "ports" in service] == ["service", "service-gpu"]
+
+    def test_the_database_asks_everybody_for_a_password(self) -> None:
+        environment = compose()["services"]["database"]["environment"]
+        assert "--auth=scram-sha-256" in environment["POSTGRES_INITDB_ARGS"].split()
+        assert "POSTGRES_HOST_AUTH_METHOD" not in environment
 
     def test_secrets_are_files_and_never_values(self) -> None:
         whole = compose()
@@ -136,9 +167,14 @@ class TestCompose:
                 if name.endswith("_FILE"):
                     assert value.removeprefix("/run/secrets/") in handed
 
-    def test_the_service_does_not_hold_the_administrators_login(self) -> None:
-        for name in ("service", "service-gpu"):
-            assert not any("admin" in secret for secret in compose()["services"][name]["secrets"])
+    def test_each_container_holds_the_logins_that_it_needs(self) -> None:
+        services = compose()["services"]
+        held = {name: {s for s in service["secrets"] if s.startswith("database")} for name, service in services.items()}
+        assert held.pop("database") == {f"database_{login}_password" for login in ("admin", "manager", "service")}
+        only_service = {"database_service_url"}
+        assert held == {
+            "migrate": {"database_manager_url"}, "service": only_service, "service-gpu": only_service
+        }  # fmt: skip
 
     def test_the_gpu_is_reserved_in_a_profile_of_its_own(self) -> None:
         services = compose()["services"]
@@ -173,11 +209,13 @@ def test_secrets_are_made_once_and_match(tmp_path: Path) -> None:
     made = make_secrets(folder)
     assert made.keys() == compose()["secrets"].keys()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    for login in ("admin", "service"):
+    for login in ("manager", "service"):
         password = made[f"database_{login}_password"]
         assert len(password) == 64
         assert made[f"database_{login}_url"] == f"postgresql://normalcy_{login}:{password}@database:5432/normalcy"
-    assert len({made["subject_key"], made["database_admin_password"], made["database_service_password"]}) == 3
+    random = {value for name, value in made.items() if not name.endswith("_url")}
+    assert len(random) == 4
+    assert {len(value) for value in random} == {64}
     assert make_secrets(folder) == made
 
 

@@ -8,6 +8,19 @@ import pytest
 from app.errors import SettingRefused
 from app.settings import TABLE, Settings, load_settings
 
+AUTHORITY = """\
+-----BEGIN CERTIFICATE-----
+MIIBeDCCAR+gAwIBAgIUbDeFUu1MIWMf5UyEUHMujtR7DLcwCgYIKoZIzj0EAwIw
+ETEPMA0GA1UEAwwGbm9ib2R5MCAXDTI2MTExNzIwMDEyMloYDzIxMjYxMDI0MjAw
+MTIyWjARMQ8wDQYDVQQDDAZub2JvZHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AASA9wfLgUYqAViN/VzEluRzd0neLR2Fsf9cd2kPud9VdnKJt5FKXq/WtSCWT1U4
+H925c6kXkFuvcs18YC4LW21Go1MwUTAdBgNVHQ4EFgQUTl7SST9z96Dw9sUm0Ax7
+6qxMv7owHwYDVR0jBBgwFoAUTl7SST9z96Dw9sUm0Ax76qxMv7owDwYDVR0TAQH/
+BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiAGzOx/+Oii0Iw55L6BdijqdBZzANKu
+0JRjII7SduHeXAIgC96V6dGViq2d0PIonCT7ewX22F68mrMGNWkn2m5Mi5s=
+-----END CERTIFICATE-----
+"""
+
 
 def refused(**given: str) -> tuple[str, ...]:
     with pytest.raises(SettingRefused) as caught:
@@ -97,6 +110,25 @@ def test_the_fingerprint_changes_with_settings_and_not_with_secrets() -> None:
     plain = load_settings({}).fingerprint()
     assert load_settings({"NORMALCY_PORT": "1"}).fingerprint() != plain
     assert load_settings({"NORMALCY_SUBJECT_KEY": "k" * 32}).fingerprint() == plain
+
+
+def test_tls_to_the_database_is_said_once_and_completely(tmp_path: Path) -> None:
+    (tmp_path / "empty.crt").write_text("no certificate\n")
+    for file in ("empty.crt", "nothing.crt"):
+        (problem,) = refused(DATABASE_TLS="verify-full", DATABASE_TLS_CA=str(tmp_path / file))
+        assert problem == "NORMALCY_DATABASE_TLS_CA must be empty or a readable file of certificates."
+    assert refused(DATABASE_TLS="verify-full") == ("NORMALCY_DATABASE_TLS=verify-full needs NORMALCY_DATABASE_TLS_CA.",)
+    url = "postgresql://h/d?sslmode=disable"
+    assert "both set" in refused(DATABASE_TLS="require", DATABASE_URL=url)[0]
+    assert load_settings({"NORMALCY_DATABASE_URL": url}).database_tls == "prefer"
+
+
+def test_an_authority_that_nothing_would_ask_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "authority.crt"
+    file.write_text(AUTHORITY)
+    assert "needs NORMALCY_DATABASE_TLS=verify-full" in refused(DATABASE_TLS="require", DATABASE_TLS_CA=str(file))[0]
+    full = {"NORMALCY_DATABASE_TLS": "verify-full", "NORMALCY_DATABASE_TLS_CA": str(file)}
+    assert load_settings(full).database_tls_ca == str(file)
 
 
 def test_an_empty_secret_is_no_default(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from ssl import SSLCertVerificationError
 from typing import Any, Literal
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import URL
@@ -17,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from app.database import postgres, sqlite
 from app.database.appender import STATEMENT_SECONDS, Appender
 from app.database.tolerant import tolerant_text
-from app.errors import DatabaseNotReady, DatabaseUnavailable
+from app.errors import DatabaseNotReady, DatabaseNotTrusted, DatabaseUnavailable
 from app.settings import Settings
 
 POOL_SIZE = 4  # readers per process; with the writer five connections of the server
@@ -87,8 +89,18 @@ class Database:
 def open_database(settings: Settings, statement_seconds: float | None = STATEMENT_SECONDS) -> Database:
     """No connection is made yet. Long work (migrations, verification) passes None for no limit per statement."""
     if settings.database_url:
-        return _postgres(settings.database_url, statement_seconds)
+        return _postgres(_with_tls(settings), statement_seconds)
     return _sqlite(settings.data_dir / sqlite.FILE_NAME, statement_seconds)
+
+
+def _with_tls(settings: Settings) -> str:
+    """As part of the URL, so that the pool and the audit writer cannot differ."""
+    if settings.database_tls == "prefer":  # the driver's default, unless the URL says otherwise
+        return settings.database_url
+    wanted = {"sslmode": settings.database_tls, "sslrootcert": settings.database_tls_ca}
+    url = urlsplit(settings.database_url)
+    query = urlencode(parse_qsl(url.query) + [(name, value) for name, value in wanted.items() if value])
+    return url._replace(query=query).geturl()
 
 
 def _postgres(dsn: str, statement_seconds: float | None) -> Database:
@@ -144,5 +156,7 @@ async def _faults_named() -> AsyncIterator[None]:
         if "no such " in str(error.orig):  # SQLite, of a table or a column
             raise DatabaseNotReady("The database has not the tables of this program: somebody changed them.") from error
         raise DatabaseUnavailable from error
+    except SSLCertVerificationError as error:
+        raise DatabaseNotTrusted from error
     except (DBAPIError, PoolTimeout, *postgres.FAULTS) as error:
         raise DatabaseUnavailable from error
