@@ -100,9 +100,7 @@ async def test_migrations_and_keys_need_no_superuser(
 async def test_the_managers_login_owns_the_tables_and_nothing_beyond(manager: Database) -> None:
     await upgrade(manager)
     connection = await asyncpg.connect(manager.location)
-    rights = (
-        "SELECT rolsuper, rolcreaterole, rolcreatedb, rolreplication FROM pg_roles WHERE rolname = $1"
-    )
+    rights = "SELECT rolsuper, rolcreaterole, rolcreatedb, rolreplication FROM pg_roles WHERE rolname = $1"
     assert not any(await connection.fetchrow(rights, "normalcy_manager"))
     owners = "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'public'"
     assert [row["tableowner"] for row in await connection.fetch(owners)] == ["normalcy_owner"]
