@@ -40,10 +40,10 @@ def git(*arguments: str) -> str:
 
 
 def _libraries(names: Sequence[str] = LIBRARIES) -> str:
-    return ", ".join(f"{name} {_version(name)}" for name in names)
+    return ", ".join(f"{name} {installed_version(name)}" for name in names)
 
 
-def _version(name: str) -> str:
+def installed_version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:

@@ -30,6 +30,7 @@ done
 
 cat >"$tree/first-commands" <<'INSIDE'
 set -euo pipefail
+set -m  # so that `kill %1` reaches the service, not make alone
 cd ~/normalcy
 python3 --version
 make serve &
@@ -53,7 +54,7 @@ INSIDE
 
 # Mounts and processes end with the last command.
 export tree home
-mapfile -t passed_on < <(env | grep -Ei '^(PIP_|SSL_CERT_|https?_proxy=|no_proxy=)' || true)
+mapfile -t passed_on < <(env | grep -Ei '^(PIP_CERT|PIP_INDEX_URL|PIP_TRUSTED_HOST|SSL_CERT_FILE|https?_proxy|no_proxy)=' || true)
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 unshare --mount --pid --fork --kill-child bash -c '
   mount --rbind /dev "$tree/dev"

@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.command import normalcy
 
+pytestmark = pytest.mark.gpflow
+
 TRAIN = ("--site", "SoV", "--version", "1.0.0", "--diameter-column", "SoV_mm", "--cohort", "simulated", "--folds", "2")
 
 

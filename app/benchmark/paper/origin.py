@@ -2,9 +2,8 @@
 
 import platform
 from functools import cache
-from importlib.metadata import version
 
-from app.benchmark.stamp import commit, git, processor
+from app.benchmark.stamp import commit, git, installed_version, processor
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "tensorflow", "gpflow", "pyod", "quantile-forest")
 
@@ -13,5 +12,5 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "tensorflow", "gpflow", "pyod", "
 def origin() -> dict[str, str]:
     """The commit ends in `-dirty` where the source tree had changes that it does not hold."""
     dirty = "-dirty" if git("status", "--porcelain") else ""
-    versions = {name: version(name) for name in LIBRARIES}
+    versions = {name: installed_version(name) for name in LIBRARIES}
     return {"commit": commit() + dirty, "machine": processor(), "python": platform.python_version()} | versions

@@ -73,6 +73,7 @@ def test_a_folder_without_the_files_is_one_sentence(tmp_path: Path) -> None:
     assert str(done.exception) == "yachtHydrodynamics.csv is not in the folder of data."
 
 
+@pytest.mark.gpflow
 def test_a_chapter_is_run_once_and_told_from_what_was_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from app.benchmark.paper import slip
 
@@ -89,6 +90,7 @@ def test_a_chapter_is_run_once_and_told_from_what_was_kept(tmp_path: Path, monke
     assert runs == [1]
 
 
+@pytest.mark.gpflow
 def test_every_chapter_can_be_run_and_rendered() -> None:
     from importlib import import_module
 

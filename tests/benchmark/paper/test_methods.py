@@ -54,6 +54,7 @@ def test_on_standardised_columns_the_units_of_a_file_do_not_matter(method: str) 
         assert np.abs(scores(method, X) - scores(method, units * X)).max() > 0.01
 
 
+@pytest.mark.gpflow
 def test_ns_answers_with_moments_and_ns_hom_with_one_spread() -> None:
     X, y = line()
     for method, choice in (("NS", Choice("reg1")), ("NS_hom", Choice("reg1", heteroscedastic=False))):
@@ -83,6 +84,7 @@ def test_a_row_far_from_all_others_is_judged_by_the_line() -> None:
     assert made.answer(np.array([[8.0]]), np.array([16.0]))["score"][0] == pytest.approx(0.0, abs=1e-18)
 
 
+@pytest.mark.gpflow
 def test_every_method_of_table_2_can_be_made() -> None:
     for method in METHODS:
         assert hasattr(make(method, Choice() if method in FITTED else None, 0), "answer")
