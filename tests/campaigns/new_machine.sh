@@ -56,7 +56,7 @@ INSIDE
 export tree home
 mapfile -t passed_on < <(env | grep -Ei '^(PIP_CERT|PIP_INDEX_URL|PIP_TRUSTED_HOST|SSL_CERT_FILE|https?_proxy|no_proxy)=' || true)
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-unshare --mount --pid --fork --kill-child bash -c '
+unshare --mount --pid --fork bash -c '
   mount --rbind /dev "$tree/dev"
   mount -t proc proc "$tree/proc"
   exec chroot --userspec=somebody: "$tree" env --ignore-environment "$@"' bash \
