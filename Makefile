@@ -43,7 +43,7 @@ serve: $(SERVE)/.ready ## install what serving needs, start the service on 127.0
 train-env: $(TRAIN)/.ready ## install what training needs
 
 .PHONY: test
-test: $(DEV)/.ready ## install everything, run the tests (on Python 3.13 and 3.14: all but training)
+test: $(DEV)/.ready ## install everything, run the tests (on Python 3.13: all but training)
 	$(DEV)/bin/python -m pytest -n auto --dist loadfile
 
 .PHONY: bench

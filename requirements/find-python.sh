@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints the first Python here that can be used, or says in one sentence what to install. The Makefile asks it.
-#   find-python.sh          3.11 to 3.14, those first on which GPflow runs
+#   find-python.sh          3.11 to 3.13, those first on which GPflow runs; else 3.14, which is pinned and not tried yet
 #   find-python.sh train    3.11 or 3.12, because GPflow 2.11 does not run on newer ones
 # A name on the path may be a stub that runs nothing, so each is tried. PYTHON names the only one to try.
 set -u
@@ -24,7 +24,7 @@ elif [ "$goal" = train ]; then
     echo "Training needs Python 3.11 or 3.12, because GPflow 2.11 does not run on newer ones: install one of them" \
         "(where the system has none, 'uv python install 3.12' or pyenv does), or name it with PYTHON=." >&2
 else
-    echo "Normalcy needs Python 3.11, 3.12, 3.13 or 3.14: install one (on Debian and Ubuntu: apt install python3" \
+    echo "Normalcy needs Python 3.11, 3.12 or 3.13: install one (on Debian and Ubuntu: apt install python3" \
         "python3-venv), or name it with PYTHON=." >&2
 fi
 exit 1
