@@ -47,7 +47,7 @@ class _Draft(io.FileIO):
         super().__init__(descriptor, "r+b")
         self._path = path
 
-    def write(self, data: "ReadableBuffer", /) -> int | None:
+    def write(self, data: "ReadableBuffer", /) -> int:
         with _naming(self._path):
             return super().write(data)
 
