@@ -13,8 +13,8 @@ from app.audit import changes
 from app.audit.checkpoint import Checkpoint
 from app.audit.records import Draft
 from app.audit.verify import Verification, verify
-from app.database.activations import Activation
 from app.audit.writer import AuditWriter
+from app.database.activations import Activation
 from app.database.appender import AuditRow
 from app.database.engine import Database
 from app.database.records import stream_chains

@@ -101,7 +101,7 @@ async def test_every_changed_column_of_a_key_is_named(kept: Kept, database: Data
         assert finding.detail == f"other than on record: {name}"
 
 
-@pytest.mark.parametrize("when", [None, timestamp(NOW + timedelta(days=9))])
+@pytest.mark.parametrize("when", [None, timestamp(NOW + timedelta(days=9))], ids=["undone", "moved"])
 async def test_a_revocation_that_was_undone_or_moved_is_named(kept: Kept, database: Database, when: str | None) -> None:
     [finding] = await found(database, key_of(kept.revoked).values(revoked_at=when))
     assert (finding.damage, finding.row) == (RowDamage.ROW_CHANGED, kept.revoked.key_id)

@@ -109,6 +109,12 @@ ATTEMPTS: dict[str, tuple[str, ...]] = {
     ),
     "a write-capable predefined role": ("GRANT pg_write_all_data TO CURRENT_USER", "DELETE FROM {schema}.api_keys"),
     "an update": ("UPDATE {schema}.audit_records SET status = 1", "UPDATE {schema}.api_keys SET scopes = 'admin'"),
+    "an activation without its record": (
+        "INSERT INTO {schema}.activations (site, version, sha256, activated_at, activated_by, month, chain_id, seq) "
+        "VALUES ('SoV', '9.9.9', 'ab', '2026', 'me', '2026-11', '00000000-0000-0000-0000-000000000000', 2)",
+        "INSERT INTO {schema}.activations (site, version, sha256, activated_at, activated_by) "
+        "VALUES ('SoV', '9.9.9', 'ab', '2026', 'me')",
+    ),
     "a deletion": ("DELETE FROM {schema}.audit_records", "DELETE FROM {schema}.activations"),
     "a truncation": ("TRUNCATE {schema}.audit_records", "TRUNCATE {schema}.activations, {schema}.api_keys CASCADE"),
     "a partition without its parent": ("DELETE FROM {schema}.{partition}", "TRUNCATE {schema}.{partition}"),

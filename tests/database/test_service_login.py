@@ -9,16 +9,16 @@ import pytest
 from alembic import command
 from sqlalchemy import Connection, text
 
+from app.audit import changes
 from app.audit.writer import AuditWriter
 from app.database import migrate, partitions, roles
-from app.database.activations import record_activation
 from app.database.engine import Database, open_database
-from app.database.keys import make_key, save_key
+from app.database.keys import make_key
 from app.database.partitions import partition_name
 from app.database.times import month_of, utc_now
 from app.observability import make_metrics
 from app.settings import load_settings
-from tests.audit.recording import FACTS, score, verified
+from tests.audit.recording import FACTS, activate, score, verified
 from tests.database.attempts import ATTEMPTS, ORIGINAL
 from tests.postgres import PostgresServer
 
@@ -83,6 +83,7 @@ async def owner(request: pytest.FixtureRequest, server: PostgresServer) -> Async
 async def test_the_login_of_the_service_changes_nothing(owner: Database, server: PostgresServer) -> None:
     await migrate.upgrade(owner)
     await _fill(owner)
+    await _add_key_and_activation(owner)
     assert len(ATTEMPTS) >= 40
     before = await _snapshot(owner)
     for attempt in ATTEMPTS.values():
@@ -95,6 +96,7 @@ async def test_nor_would_it_with_temporary_objects(owner: Database, server: Post
     """The function itself is safe; that the login may make no temporary object is a second lock."""
     await migrate.upgrade(owner)
     await _fill(owner)
+    await _add_key_and_activation(owner)
     name = urlsplit(owner.location).path.lstrip("/")
     server.run(f"GRANT TEMPORARY ON DATABASE {name} TO PUBLIC")
     before = await _snapshot(owner)
@@ -134,9 +136,12 @@ async def _fill(owner: Database) -> None:
     await writer.start()
     await writer.write([score("one"), score("two")])
     await writer.stop()
+
+
+async def _add_key_and_activation(owner: Database) -> None:
     async with owner.writing() as connection:
-        await record_activation(connection, "SoV", "1.0.0", "ab" * 32, "admin", utc_now)
-        await save_key(connection, make_key("ward", ["score"], utc_now()).key)
+        await activate(connection)
+        await changes.add_key(connection, make_key("ward", ["score"], utc_now()).key, "admin", FACTS, utc_now())
 
 
 async def _try(owner: Database, server: PostgresServer, attempt: tuple[str, ...]) -> int:

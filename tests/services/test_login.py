@@ -67,6 +67,7 @@ async def test_one_login_for_everything_is_a_choice_that_is_told(
         (f"GRANT normalcy_owner TO {SERVICE_LOGIN}", f"REVOKE normalcy_owner FROM {SERVICE_LOGIN}"),
         ("GRANT UPDATE ON audit_records TO normalcy_writer", "REVOKE UPDATE ON audit_records FROM normalcy_writer"),
     ],
+    ids=["temporary objects", "membership of the owner", "a right of its role"],
 )
 async def test_a_service_login_that_was_given_more_is_refused(
     settings: Settings, models: Path, server: PostgresServer, statement: str, taken_back: str
