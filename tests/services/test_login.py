@@ -35,11 +35,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def given(server: PostgresServer, settings: Settings, statement: str, taken_back: str) -> Iterator[None]:
     name = urlsplit(settings.database_url).path.lstrip("/")
-    server.run(statement.format(database=name), name)
+    server.run(statement.format(database=name, login=SERVICE_LOGIN), name)
     try:
         yield
     finally:
-        server.run(taken_back.format(database=name), name)
+        server.run(taken_back.format(database=name, login=SERVICE_LOGIN), name)
 
 
 @ON_POSTGRES
@@ -64,7 +64,7 @@ async def test_one_login_for_everything_is_a_choice_that_is_told(
     ("statement", "taken_back"),
     [
         ("GRANT TEMPORARY ON DATABASE {database} TO PUBLIC", "REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC"),
-        (f"GRANT normalcy_owner TO {SERVICE_LOGIN}", f"REVOKE normalcy_owner FROM {SERVICE_LOGIN}"),
+        ("GRANT normalcy_owner TO {login}", "REVOKE normalcy_owner FROM {login}"),
         ("GRANT UPDATE ON audit_records TO normalcy_writer", "REVOKE UPDATE ON audit_records FROM normalcy_writer"),
     ],
     ids=["temporary objects", "membership of the owner", "a right of its role"],
