@@ -25,13 +25,13 @@ def table2(study: Study) -> dict[str, Rowwise]:
     return {method: row(study, method, study.scope.seeds) for method in study.scope.methods}
 
 
+def fresh(study: Study) -> dict[str, Rowwise]:
+    """Every method on seeds that nobody had looked at."""
+    return {method: row(study, method, study.scope.fresh) for method in study.scope.methods}
+
+
 def row(study: Study, method: str, seeds: Sequence[int], scored: Callable[[Pooled], Array] = _score) -> Rowwise:
     return {name: _cell([study.pooled(name, method, seed) for seed in seeds], scored) for name in study.tables}
-
-
-def fresh_row(study: Study) -> Rowwise:
-    """NS on seeds that nobody had looked at."""
-    return row(study, "NS", study.scope.fresh)
 
 
 def predictive_row(study: Study) -> Rowwise:

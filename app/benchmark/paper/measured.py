@@ -37,7 +37,7 @@ class Measured:
     noise: dict[str, Noise] | None
     table2: dict[str, Rowwise] | None
     predictive: Rowwise | None
-    fresh: Rowwise | None
+    fresh: dict[str, Rowwise] | None
     abstention: dict[str, dict[str, Kept]] | None
     abstention_fresh: dict[str, dict[str, Kept]] | None
     abstention_hom: dict[str, dict[str, Kept]] | None  # of NS_hom, whose f2 is a number
@@ -49,20 +49,32 @@ class Measured:
 
 
 def tasks_of(names: Mapping[str, bool], tables: Mapping[str, Table], scope: plan.Scope, choice: Choice) -> list[Task]:
-    """Everything that the named experiments need, the cheap first."""
-    sets = tables.values()
+    """Everything that the named experiments need: detection first, then kernels and shares, in each the cheap first."""
     needs_ns = names["table2"] or names["abstention"] or names["sparsity"]
     methods = scope.methods if names["table2"] else (("NS",) if needs_ns else ())
-    tasks = [task for method in methods for one in sets for task in plan.crossed(one, method, choice, scope.seeds)]
-    if names["fresh"]:
-        tasks += [task for one in sets for task in plan.crossed(one, "NS", choice, scope.fresh)]
+    found = [
+        task
+        for asked, seeds in ((methods, scope.seeds), (scope.methods if names["fresh"] else (), scope.fresh))
+        for method in asked
+        for one in tables.values()
+        for task in plan.crossed(one, method, choice, seeds)
+    ]
+    return list(dict.fromkeys([*_cheap_first(found), *_cheap_first(_sensitivity(names, tables, choice))]))
+
+
+def _sensitivity(names: Mapping[str, bool], tables: Mapping[str, Table], choice: Choice) -> list[Task]:
+    sets, tasks = tables.values(), list[Task]()
     if names["kernels"] or names["shares"]:
         tasks += [task for one in sets for task in plan.crossed(one, "NS", choice, (plan.SENSITIVITY_SEED,))]
     if names["kernels"]:
         tasks += [task for kind in plan.KERNELS for one in sets for task in plan.kernel_tasks(one, choice, kind)]
     if names["shares"]:
         tasks += [task for share in plan.SHARES for one in sets for task in plan.share_tasks(one, choice, share)]
-    return sorted(dict.fromkeys(tasks), key=lambda task: task.dataset in plan.LARGE)
+    return tasks
+
+
+def _cheap_first(tasks: list[Task]) -> list[Task]:
+    return sorted(tasks, key=lambda task: task.dataset in plan.LARGE)
 
 
 def measure(study: Study, names: Mapping[str, bool], judged: Judged, report: Callable[[str], None]) -> Measured:
@@ -76,7 +88,7 @@ def measure(study: Study, names: Mapping[str, bool], judged: Judged, report: Cal
         "noise": asked("noise", _noise),
         "table2": asked("table2", detection.table2),
         "predictive": asked("table2", detection.predictive_row),
-        "fresh": asked("fresh", detection.fresh_row),
+        "fresh": asked("fresh", detection.fresh),
         "abstention": asked("abstention", lambda one: abstention.abstention(one, one.scope.seeds)),
         "abstention_fresh": asked("fresh", lambda one: abstention.abstention(one, one.scope.fresh)),
         "abstention_hom": asked("abstention", lambda one: _hom(one) if names["table2"] else None),

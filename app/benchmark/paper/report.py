@@ -60,9 +60,9 @@ def _uci(found: Measured, scope: Scope, figures: Path) -> list[str]:
         lines += report_choice.noise(found.noise)
     lines += report_choice.choice(found.judged)
     if found.table2 and found.predictive:
-        drawings.detection(figures / "detection.svg", found.table2["NS"], found.fresh)
+        drawings.detection(figures / "detection.svg", found.table2["NS"], found.fresh and found.fresh["NS"])
         lines += report_detection.table2(found.table2)
-        lines += report_detection.ns_rows(found.table2, found.predictive, found.fresh, scope)
+        lines += report_detection.ns_rows(found.table2, found.predictive, found.fresh and found.fresh["NS"], scope)
         lines += ["![NS by set, ours and the paper's](paper/detection.svg)", ""]
         lines += ["Bars: one standard deviation over injections on either side.", ""]
     if found.abstention and found.width_by_score:

@@ -18,7 +18,7 @@ def in_short(found: Measured, scope: Scope) -> list[str]:
     if found.table2:
         lines.append(f"- NS, seeds {scope.seeds[0]}–{scope.seeds[-1]}: {_reached(found.table2['NS'])}.")
     if found.fresh:
-        lines.append(f"- NS, fresh seeds {scope.fresh[0]}–{scope.fresh[-1]}: {_reached(found.fresh)}.")
+        lines.append(f"- NS, fresh seeds {scope.fresh[0]}–{scope.fresh[-1]}: {_reached(found.fresh['NS'])}.")
     if found.table2 and {"NS", "NS_hom"} <= found.table2.keys():
         lines.append(f"- {ranking(found.table2)} {_homoscedastic(found.table2)}")
     if found.abstention:

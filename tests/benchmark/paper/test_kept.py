@@ -73,7 +73,21 @@ def test_the_digest_follows_imports_into_the_rooms_of_numbers(monkeypatch: pytes
     digests.code_digest.cache_clear()
     monkeypatch.setattr(digests, "_file", watched)
     digests.code_digest("app.benchmark.paper.methods.normalcy_score")
-    assert {"app.training.fit", "app.training.lbfgs", "app.maths.kernels", "app.domain.card"} <= set(seen)
+    assert {"app.training.fit", "app.training.lbfgs", "app.maths.kernels"} <= set(seen)
+    read = {name for name in seen if original(name).is_file()}
+    assert "app.training.gates" not in read  # a fit does not ask whether it may be published
+
+
+def test_the_digest_of_a_chapter_holds_the_equations_that_people_are_drawn_from_and_no_card(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+    original = digests._without_docstrings
+    monkeypatch.setattr(digests, "_without_docstrings", lambda tree: (read.append(ast.dump(tree)), original(tree))[1])
+    digests.code_digest.cache_clear()
+    digests.code_digest("app.benchmark.paper.slip")
+    assert any("CAMPENS_2014" in dumped and "ClassDef" in dumped for dumped in read)
+    assert not any("name='ModelCard'" in dumped and "ClassDef" in dumped for dumped in read)
 
 
 def test_a_comment_does_not_change_the_digest_and_a_number_does() -> None:

@@ -6,13 +6,15 @@ from app.benchmark.paper.methods.qcad import percentile_score
 from app.benchmark.paper.methods.rocod import Rocod
 from app.benchmark.paper.recipes import Choice
 from app.maths.metrics import roc_auc
+from app.maths.moments import Array
 from tests.benchmark.paper.problems import line
 
 CONDITIONAL = ("Z-score", "Altman", "QCAD", "ROCOD")
 JOINT = ("IForest", "LOF", "HBOS")
+STANDARDISED = tuple(f"{method}_std" for method in JOINT)
 
 
-@pytest.mark.parametrize("method", [*CONDITIONAL, *JOINT])
+@pytest.mark.parametrize("method", [*CONDITIONAL, *JOINT, *STANDARDISED])
 def test_a_gross_anomaly_is_among_the_highest_scores(method: str) -> None:
     X, y = line(300)
     made = make(method, None, seed=1)
@@ -35,6 +37,22 @@ def test_a_contextual_anomaly_inside_the_range_of_y_is_found(method: str) -> Non
     anomalous[:10] = True
     asked[:10] += np.where(asked[:10] > 0.5, -0.4, 0.4)
     assert roc_auc(anomalous, made.answer(X[240:], asked)["score"]) > 0.95
+
+
+@pytest.mark.parametrize("method", JOINT)
+def test_on_standardised_columns_the_units_of_a_file_do_not_matter(method: str) -> None:
+    X, y = line(300)
+    units = np.geomspace(1.0, 1000.0, X.shape[1])
+
+    def scores(name: str, X: Array) -> Array:
+        made = make(name, None, seed=1)
+        made.fit(X[:240], y[:240])
+        return made.answer(X[240:], y[240:])["score"]
+
+    in_other_units = [scores(f"{method}_std", X), scores(f"{method}_std", 5.0 + units * X)]
+    np.testing.assert_allclose(*in_other_units, rtol=1e-6)
+    if method != "IForest":  # a forest cuts a column at random between its ends, whatever its unit
+        assert np.abs(scores(method, X) - scores(method, units * X)).max() > 0.01
 
 
 def test_ns_answers_with_moments_and_ns_hom_with_one_spread() -> None:

@@ -1,4 +1,6 @@
-"""The methods of the paper's Table 2. Each learns from the training rows and answers for the test rows.
+"""The methods of the paper's Table 2, and three of them again on standardised columns.
+
+Each learns from the training rows and answers for the test rows.
 
 An answer is what a score is made of: one array `score` (the larger, the more anomalous), or for NS the four moments,
 from which E[NS], the predictive score, the HDI and W2 follow without another fit (see `pooled`).
@@ -22,6 +24,9 @@ METHODS = {
     "IForest": ("joint", "IsolationForest"),
     "LOF": ("joint", "LocalOutlierFactor"),
     "HBOS": ("joint", "Histograms"),
+    "IForest_std": ("joint", "StandardisedForest"),
+    "LOF_std": ("joint", "StandardisedOutlierFactor"),
+    "HBOS_std": ("joint", "StandardisedHistograms"),
 }
 FITTED = ("NS", "NS_hom")  # these take a Choice
 
