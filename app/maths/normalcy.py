@@ -13,7 +13,7 @@ from app.maths.density import log_density
 from app.maths.hdi import safe_shortest_ends, shortest_ends, shortest_of_one
 from app.maths.intervals import Intervals
 from app.maths.moments import Array, Moments
-from app.maths.oriented import FEW, Oriented, Values, flat, limits_allowed, orient, orient_one
+from app.maths.oriented import FEW, Oriented, Values, ensure_trusted, flat, limits_allowed, orient, orient_one
 from app.maths.tails import tails, tails_of_one
 
 CONTEXT_MASS = 0.95  # of the interval whose width is W2
@@ -27,7 +27,9 @@ class Exceedance:
 
 def expected_score(y: Values, moments: Moments) -> Array:
     """E[NS] = (y - m1) e^{-m2 + v2/2}."""
-    return np.asarray((y - moments.m1) * np.exp(0.5 * moments.v2 - moments.m2))
+    expected = np.asarray((y - moments.m1) * np.exp(0.5 * moments.v2 - moments.m2))
+    ensure_trusted(bool(np.isfinite(expected.sum())))
+    return expected
 
 
 def exceedance(t: Values, y: Values, moments: Moments, measurement_variance: Values = 0.0) -> Exceedance:

@@ -61,16 +61,23 @@ def oriented(a: Array, b: Array, s: Array) -> Oriented:
 def orient(y: Values, moments: Moments, measurement_variance: Values, shape: Shape) -> tuple[Oriented, Array]:
     """(T, sign) with NS = sign·T, both flat: everything is spread over the shape first."""
     b, s = spreads(moments, measurement_variance, shape)
+    centre = centres(y, moments, shape)
+    return oriented(np.abs(centre), b, s), np.copysign(1.0, centre)
+
+
+def centres(y: Values, moments: Moments, shape: Shape) -> Array:
+    """(y - m1) e^{-m2}, flat."""
     centre = flat((y - moments.m1) * np.exp(-moments.m2), shape)
     ensure_trusted(bool(np.isfinite(centre.sum())))
-    return oriented(np.abs(centre), b, s), np.copysign(1.0, centre)
+    return centre
 
 
 def spreads(moments: Moments, measurement_variance: Values, shape: Shape) -> tuple[Array, Array]:
     """b and s, flat."""
     b = flat(np.sqrt(moments.v1 + measurement_variance) * np.exp(-moments.m2), shape)
     s = flat(np.sqrt(moments.v2), shape)
-    ensure_trusted(bool(np.isfinite(b.sum()) and (s <= LARGEST_S).all() and (np.abs(moments.m2) <= LARGEST_M2).all()))
+    finite = np.isfinite(b.sum() + moments.m1.sum())
+    ensure_trusted(bool(finite and (s <= LARGEST_S).all() and (np.abs(moments.m2) <= LARGEST_M2).all()))
     return b, s
 
 

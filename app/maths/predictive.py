@@ -15,7 +15,7 @@ from app.errors import NumbersNotTrusted
 from app.maths.deviates import TURN
 from app.maths.intervals import Intervals
 from app.maths.moments import Array, Moments
-from app.maths.oriented import Shape, Values, flat, limits_allowed, spreads
+from app.maths.oriented import Shape, Values, centres, limits_allowed, spreads
 from app.maths.quadrature import NORMAL_PEAK, REACH, Rows, grid, grouped, nodes_for
 from app.maths.quantile_newton import Mixture, newton_quantiles
 
@@ -27,7 +27,7 @@ CLOSE = 1e-12  # of r; the step after would be its square
 def cdf(y: Values, moments: Moments) -> Array:
     """The predictive probability of a diameter up to y."""
     shape = np.broadcast(y, moments.m1).shape
-    d = flat((y - moments.m1) * np.exp(-moments.m2), shape)
+    d = centres(y, moments, shape)
     result = np.empty_like(d)
     for block in _spreads(moments, shape, WIDE_REACH):
         result[block.rows] = ndtr(d[block.rows, None] / block.tau) @ block.weight
@@ -37,7 +37,7 @@ def cdf(y: Values, moments: Moments) -> Array:
 def log_density(y: Values, moments: Moments) -> Array:
     """The log predictive density of y, per mm."""
     shape = np.broadcast(y, moments.m1).shape
-    d = flat((y - moments.m1) * np.exp(-moments.m2), shape)
+    d = centres(y, moments, shape)
     result = np.empty_like(d)
     for block in _spreads(moments, shape, WIDE_REACH):
         exponent = -0.5 * (d[block.rows, None] / block.tau) ** 2 - np.log(block.tau)
@@ -57,8 +57,8 @@ def interval(moments: Moments, mass: float = 0.95) -> Intervals:
 
 def interval_and_cdf(y: Array, moments: Moments, mass: float = 0.95) -> tuple[Intervals, Array]:
     """Both for diameters y [N], at little more than the cost of one: they share a grid."""
-    r, d = np.empty_like(moments.m1), (y - moments.m1) * np.exp(-moments.m2)
-    below = np.empty_like(d)
+    d = centres(y, moments, y.shape)
+    r, below = np.empty_like(d), np.empty_like(d)
     for block in _spreads(moments, d.shape, WIDE_REACH):
         r[block.rows] = _half_width(block, mass)
         below[block.rows] = ndtr(d[block.rows, None] / block.tau) @ block.weight

@@ -236,6 +236,15 @@ def test_impossible_moments_are_refused_alone_and_in_a_batch(moments: Moments) -
             normalcy.sf(2.0, 35.0, asked)
 
 
+@pytest.mark.parametrize(
+    "person", [(np.nan, 30.0, 1.0, 0.1), (40.0, np.nan, 1.0, 0.1), (40.0, 30.0, np.nan, 0.1), (40.0, 30.0, 1.0, np.nan)]
+)
+def test_an_expected_score_of_what_is_no_number_is_refused(person: tuple[float, float, float, float]) -> None:
+    y, m1, m2, v2 = person
+    with pytest.raises(NumbersNotTrusted, match="finite"):
+        normalcy.expected_score(np.array([35.0, y]), Moments(*(np.full(2, each) for each in (m1, 1.0, m2, v2))))
+
+
 @pytest.mark.parametrize("mass", [0.0, 1.0, -0.5, float("nan")])
 def test_a_mass_outside_0_to_1_is_refused(mass: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):

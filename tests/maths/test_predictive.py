@@ -7,6 +7,7 @@ from scipy.stats import norm
 
 from app.errors import NumbersNotTrusted
 from app.maths import predictive
+from app.maths.moments import Moments
 from tests.maths import scores
 
 WIDE = scores.person(33.0, 0.8, 1.0, 0.16)
@@ -69,3 +70,18 @@ def test_impossible_moments_are_refused() -> None:
         predictive.interval(scores.person(33.0, -1.0, 1.0, 0.1))
     with pytest.raises(NumbersNotTrusted):
         predictive.cdf(33.0, scores.person(33.0, 1.0, np.nan, 0.1))
+
+
+@pytest.mark.parametrize(
+    ("y", "m1"), [(np.nan, 33.0), (np.inf, 33.0), (33.0, np.nan), (33.0, -np.inf)], ids=lambda value: f"{value:g}"
+)
+def test_a_diameter_or_an_expectation_that_is_not_finite_is_refused(y: float, m1: float) -> None:
+    reading, moments = np.array([30.0, y]), Moments(np.array([33.0, m1]), np.ones(2), np.ones(2), np.full(2, 0.1))
+    for ask in (predictive.cdf, predictive.log_density, predictive.interval_and_cdf):
+        with pytest.raises(NumbersNotTrusted, match="finite"):
+            ask(reading, moments)
+
+
+def test_an_interval_around_an_expectation_that_is_not_finite_is_refused() -> None:
+    with pytest.raises(NumbersNotTrusted, match="finite"):
+        predictive.interval(scores.person(np.nan, 1.0, 1.0, 0.1))
