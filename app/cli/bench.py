@@ -116,6 +116,22 @@ def coverage(
     _publish("Coverage of the true z", measurement.render(rounds), seed, out)
 
 
+@group.command()
+def gates(
+    draws: Annotated[int, typer.Option(min=100, help="Of held-out people, for each model and size.")] = 20_000,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    models: ModelsOption = DEFAULT_STORE,
+    out: OutOption = None,
+) -> None:
+    """How often the gates of publication refuse good and wrong models, and what they say of the published ones."""
+    from app.benchmark import gates as measurement
+    from app.store import load, versions
+
+    cards = [load(models, site, version).card for site, known in versions(models).items() for version in known]
+    lines = measurement.render(measurement.measure(draws, seed), draws, cards)
+    _publish("The gates of publication", lines, seed, out)
+
+
 def _publish(title: str, lines: Sequence[str], seed: int | None, out: Path | None) -> None:
     """The report with the stamp of how it was made, to a file or to the screen."""
     from app.benchmark.stamp import stamp

@@ -8,8 +8,9 @@ import typer
 
 from app.cli.models import DEFAULT_STORE, ModelsOption
 from app.cli.output import JsonOption, errors, progress_bar, say, show
+from app.domain.card import NOT_GAUSSIAN
 from app.domain.convention import Convention, Edge, Modality, Phase
-from app.errors import NotInstalled
+from app.errors import GateFailed, NotInstalled
 
 KernelName = Literal["rational_quadratic", "rbf", "matern52"]
 
@@ -29,7 +30,7 @@ def train(
     kernel: Annotated[KernelName, typer.Option(help="The covariance of both processes.")] = "rational_quadratic",
     inducing_share: Annotated[float, typer.Option(min=0.001, max=1.0, help="Inducing points per person.")] = 0.05,
     homoscedastic: Annotated[bool, typer.Option("--homoscedastic", help="One spread for everybody.")] = False,
-    robust: Annotated[bool, typer.Option("--robust", help="A last Student-t stage, for contaminated tables.")] = False,
+    robust: Annotated[bool, typer.Option("--robust", hidden=True, help="Refused: it says why.")] = False,
     paper: Annotated[bool, typer.Option("--paper-optimiser", help="Natural gradient and Adam; slow.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of folds and inducing points.")] = 1,
     folds: Annotated[int, typer.Option(min=2, max=20, help="Held-out folds of the calibration.")] = 5,
@@ -41,17 +42,16 @@ def train(
     from app.training.recipe import Recipe
     from app.training.table import accepted_table
 
+    if robust:
+        raise GateFailed([NOT_GAUSSIAN, "Train without --robust and correct the rows that the table's checks name."])
     check_new_version(models, site, version)  # before minutes of work, not after
     people, warnings = accepted_table(table, diameter_column)
     for warning in warnings:
         errors.print(f"Warning: {warning}", markup=False)
-    if robust and paper:
-        raise typer.BadParameter("--robust goes with the default optimiser, not with --paper-optimiser.")
     recipe = Recipe(
         kernel=kernel,
         inducing_share=inducing_share,
         heteroscedastic=not homoscedastic,
-        robust=robust,
         optimiser="paper" if paper else "lbfgs",
     )
     with progress_bar("loading the libraries") as report:

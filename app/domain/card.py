@@ -10,6 +10,19 @@ from app.domain.convention import Convention
 
 CARD_FORMAT = 1
 
+NOT_GAUSSIAN = (
+    "With Student-t noise (robust) the spread is the scale of that distribution, while percentiles, intervals and "
+    "sentences are those of Gaussian noise: about 9 % instead of 5 % of healthy people would lie outside their 95 % "
+    "interval."
+)
+
+EVERYBODY = "all"  # the group of all held-out people
+
+
+def tail_gate(side: str, group: str) -> str:
+    """The name of a gate on held-out people "below", "above" or "outside" their predictive interval."""
+    return f"share {side} the 95 % interval, {group}"
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRef:
@@ -68,6 +81,11 @@ class TrainingRecord:
     inducing_points: int
     stages: tuple[StageRecord, ...]
     libraries: dict[str, str]  # name -> version
+
+    @property
+    def has_student_t_noise(self) -> bool:
+        """Then exp(f2) is the scale of a Student-t distribution, and nothing that we serve may be computed from it."""
+        return bool(self.recipe.get("robust"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The model card for people: `CARD.md`, from the same values as `card.json`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 from app.domain.card import (
@@ -15,6 +15,8 @@ from app.domain.card import (
     TrainingRecord,
 )
 from app.domain.convention import Convention
+from app.formats.card_promises import promises
+from app.formats.markdown import percent, plain, table
 
 NOT_FOR_CARE = "**Evaluation model, trained on simulated people. Not for care.**"
 NOT_STATED = "not stated"
@@ -29,6 +31,7 @@ def card_markdown(card: ModelCard) -> str:
         _reliability(card.reliability, card.width_quantiles),
         _calibration(card.calibration),
         _gates(card.gates),
+        promises(card),
         _comparators(card.comparators, card.covariates),
         _training(card.training, card.kernel),
     )
@@ -37,15 +40,15 @@ def card_markdown(card: ModelCard) -> str:
 
 def _title(card: ModelCard) -> list[str]:
     warning = [NOT_FOR_CARE, ""] if card.cohort.is_simulated else []
-    what = f"Made {_plain(card.created_at)} from {card.cohort.size} people, cohort: {_plain(card.cohort.name)}."
+    what = f"Made {plain(card.created_at)} from {card.cohort.size} people, cohort: {plain(card.cohort.name)}."
     score = "It gives the normalcy score of a diameter for a person's age, sex, height and weight."
     return [f"# {card.site} {card.version}", "", *warning, f"{what} {score}", ""]
 
 
 def _cohort(cohort: Cohort) -> list[str]:
     people = f"{cohort.size} people: {cohort.men} men and boys, {cohort.women} women and girls."
-    table = f"SHA-256 of the table: `{_plain(cohort.table_sha256)}`"
-    return ["## Cohort", "", _plain(cohort.description), "", people, "", table, ""]
+    digest = f"SHA-256 of the table: `{plain(cohort.table_sha256)}`"
+    return ["## Cohort", "", plain(cohort.description), "", people, "", digest, ""]
 
 
 def _convention(convention: Convention) -> list[str]:
@@ -53,7 +56,7 @@ def _convention(convention: Convention) -> list[str]:
     return [
         "## How the diameters were taken",
         "",
-        *_table(("part", "convention"), ((n, p or NOT_STATED) for n, p in parts)),
+        *table(("part", "convention"), ((n, p or NOT_STATED) for n, p in parts)),
     ]
 
 
@@ -65,7 +68,7 @@ def _ranges(ranges: TrainingRanges) -> list[str]:
         *((f"weight, kg, {sex}", *_ends(span)) for sex, span in sorted(ranges.weight_kg.items())),
         ("body mass index, kg/m²", *_ends(ranges.bmi_kg_m2)),
     ]
-    return ["## Where the training people stood", "", *_table(("", "from", "to"), rows)]
+    return ["## Where the training people stood", "", *table(("", "from", "to"), rows)]
 
 
 def _reliability(limits: ReliabilityLimits, quantiles: Sequence[float]) -> list[str]:
@@ -84,25 +87,25 @@ def _reliability(limits: ReliabilityLimits, quantiles: Sequence[float]) -> list[
     ]
     middle = quantiles[len(quantiles) // 2]
     note = f"W2 of the training people: median {middle:.2f}, largest {quantiles[-1]:.2f}."
-    return ["## When to trust a score", "", *_table(("", "caution", "no score"), rows), note, ""]
+    return ["## When to trust a score", "", *table(("", "caution", "no score"), rows), note, ""]
 
 
 def _calibration(calibration: Calibration) -> list[str]:
-    tails = ((t.group, str(t.people), _percent(t.below), _percent(t.above)) for t in calibration.tails)
+    tails = ((t.group, str(t.people), percent(t.below), percent(t.above)) for t in calibration.tails)
     methods = (
-        (m.method, f"{m.log_density:.4f}", _percent(m.below), _percent(m.above), f"{m.pit_deviation:.3f}")
+        (m.method, f"{m.log_density:.4f}", percent(m.below), percent(m.above), f"{m.pit_deviation:.3f}")
         for m in calibration.methods
     )
-    deciles = ", ".join(_percent(share) for share in calibration.pit_deciles)
+    deciles = ", ".join(percent(share) for share in calibration.pit_deciles)
     return [
         f"## Calibration on {calibration.folds} held-out folds",
         "",
         "People beyond each end of their own central 95 % interval; 2.5 % is ideal.",
         "",
-        *_table(("group", "people", "below", "above"), tails),
+        *table(("group", "people", "below", "above"), tails),
         "Methods on the same folds; a higher log density is better, a smaller PIT deviation too.",
         "",
-        *_table(("method", "mean log density", "below", "above", "PIT deviation"), methods),
+        *table(("method", "mean log density", "below", "above", "PIT deviation"), methods),
         f"Share of people in each tenth of their predictive distribution: {deciles}.",
         "",
     ]
@@ -110,7 +113,7 @@ def _calibration(calibration: Calibration) -> list[str]:
 
 def _gates(gates: Sequence[Gate]) -> list[str]:
     rows = ((g.name, f"{g.measured:.4g}", f"{g.low:.4g}", f"{g.high:.4g}", "yes" if g.passed else "NO") for g in gates)
-    return ["## Gates of publication", "", *_table(("gate", "measured", "from", "to", "passed"), rows)]
+    return ["## Gates of publication", "", *table(("gate", "measured", "from", "to", "passed"), rows)]
 
 
 def _comparators(comparators: Comparators, covariates: Sequence[str]) -> list[str]:
@@ -119,7 +122,7 @@ def _comparators(comparators: Comparators, covariates: Sequence[str]) -> list[st
     rows = ((name, f"{b:.6g}", f"{g:.6g}") for name, b, g in lines)
     note = f"Residual standard deviation S: {comparators.residual_sd_mm:.4g} mm."
     head = ("least squares on", "diameter, mm", "absolute residual, mm")
-    return ["## Comparators: linear Z-score and Altman's method", "", *_table(head, rows), note, ""]
+    return ["## Comparators: linear Z-score and Altman's method", "", *table(head, rows), note, ""]
 
 
 def _training(training: TrainingRecord, kernel: str) -> list[str]:
@@ -135,38 +138,17 @@ def _training(training: TrainingRecord, kernel: str) -> list[str]:
         "",
         how,
         "",
-        *_table(head, stages),
+        *table(head, stages),
         *_notes(training),
-        *_table(("option", "value"), options),
-        *_table(("library", "version"), sorted(training.libraries.items())),
+        *table(("option", "value"), options),
+        *table(("library", "version"), sorted(training.libraries.items())),
     ]
 
 
 def _notes(training: TrainingRecord) -> list[str]:
-    notes = []
-    if any("LIMIT" in stage.message for stage in training.stages):
-        notes.append("A stage may end at the recipe's limit of iterations; the gates judge the result.")
-    if training.recipe.get("robust"):
-        notes.append("**The robust last stage makes the spread a Student-t scale: NS > 2 is not Z > 2.**")
-    return [line for note in notes for line in (note, "")]
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    return [_row(head), _row(["---"] * len(head)), *(_row([_plain(cell) for cell in row]) for row in rows), ""]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    limited = any("LIMIT" in stage.message for stage in training.stages)
+    return ["A stage may end at the recipe's limit of iterations; the gates judge the result.", ""] if limited else []
 
 
 def _ends(span: Range) -> tuple[str, str]:
     return f"{span.low:.4g}", f"{span.high:.4g}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _plain(text: str) -> str:
-    """Free text from outside on one line, with nothing that Markdown or HTML would act on."""
-    return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from app.domain.card import CARD_FORMAT, ModelCard
+from app.domain.card import CARD_FORMAT, NOT_GAUSSIAN, ModelCard
 from app.domain.context import covariate_names
 from app.domain.golden import GOLDEN_FORMAT, GoldenCase, GoldenFile
 from app.errors import ArtefactRefused
@@ -48,6 +48,8 @@ def decode(files: Mapping[str, bytes]) -> Artefact:
 def _card(data: bytes) -> ModelCard:
     _check_format(CARD, data, CARD_FORMAT)
     card = _refusing(CARD, lambda: canonical_json.read(data, ModelCard))
+    if card.training.has_student_t_noise:
+        raise ArtefactRefused(CARD, f"its model must not be served. {NOT_GAUSSIAN}")
     names = covariate_names(card.age_transform)
     if card.covariates != names:
         raise ArtefactRefused(CARD, f"its covariates are not {', '.join(names)}.")

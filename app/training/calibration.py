@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from app.domain.card import Calibration, MethodFit, TailCheck
+from app.domain.card import EVERYBODY, Calibration, MethodFit, TailCheck
 from app.maths import predictive
 from app.maths.linear import SMALLEST_SD_SHARE, fit_linear
 from app.maths.metrics import kolmogorov_distance
@@ -58,7 +58,7 @@ def cross_validate(
 def summarise(held_out: HeldOut, age_years: Array, male: Array) -> Calibration:
     """PIT, tails and log density of the normalcy score's model, beside the linear Z-score and Altman's method."""
     pit, log_density = _predicted(held_out.y, held_out.moments)
-    groups = {"all": np.ones(len(pit), dtype=bool), "male": male == 1.0, "female": male == 0.0}
+    groups = {EVERYBODY: np.ones(len(pit), dtype=bool), "male": male == 1.0, "female": male == 0.0}
     groups |= {label: in_band(age_years, low, high) for label, low, high in AGE_BANDS}
     linear = (held_out.y - held_out.linear_mean) / held_out.linear_sd
     altman = (held_out.y - held_out.linear_mean) / held_out.altman_sd

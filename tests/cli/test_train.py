@@ -94,6 +94,14 @@ def test_labels_other_than_0_and_1_are_named_by_row(hospital: Path) -> None:
     assert "Column SoV_dilated must be 0 or 1: row 6." in done.stderr
 
 
+def test_student_t_noise_is_refused_before_anything_is_read_or_fitted(tmp_path: Path) -> None:
+    done = normalcy("train", "no_such_table.csv", *TRAIN, "--robust", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "The model is not published. With Student-t noise (robust) the spread is" in done.stderr
+    assert "Train without --robust" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_model_that_fails_a_gate_is_not_published(hospital: Path, tmp_path: Path) -> None:
     """One person in eight has an aorta 14 mm too wide: no spread fits both tails."""
     rows = read(hospital / "people.csv")

@@ -90,6 +90,14 @@ def test_what_would_be_refused_later_is_not_published(tmp_path: Path) -> None:
     assert versions(tmp_path) == {}
 
 
+def test_a_spread_that_is_no_standard_deviation_is_not_published(tmp_path: Path) -> None:
+    card = a_card()
+    robust = replace(card, training=replace(card.training, recipe={**card.training.recipe, "robust": True}))
+    with pytest.raises(ArtefactRefused, match=r"card\.json: its model must not be served\. .* Student-t .* Gaussian"):
+        publish_card(tmp_path, robust)
+    assert versions(tmp_path) == {}
+
+
 def test_numbers_of_numpy_are_published_as_plain_ones(tmp_path: Path) -> None:
     measured: Any = np.float64(0.02)
     gate = Gate("tail", measured, 0, 1)

@@ -13,7 +13,7 @@ import pytest
 
 from app.errors import ArtefactRefused, UnknownSite, UnknownVersion
 from app.store import highest_version, load, verify, versions
-from app.store.artefact import FILES
+from app.store.artefact import CARD, FILES
 from app.store.digest import SUMS, sums_of
 from tests.samples import a_card, a_golden_case, a_posterior, publish_a_model
 
@@ -129,6 +129,18 @@ def test_a_version_that_is_a_link_is_refused(root: Path, folder: Path) -> None:
     folder.rename(root / "elsewhere")
     folder.symlink_to(root / "elsewhere")
     assert refused_file(root) == "1.0.0"
+
+
+def test_a_student_t_model_of_an_older_program_is_refused_and_the_others_are_read(root: Path, folder: Path) -> None:
+    publish_a_model(root, version="1.1.0")
+    card = (folder / CARD).read_bytes()
+    robust = card.replace(b'"robust": false', b'"robust": true')
+    assert robust != card
+    replace_and_sign(folder, CARD, robust)
+    assert refused_file(root) == CARD
+    first, second = verify(root)
+    assert "Student-t" in str(first.refused)
+    assert second.refused is None
 
 
 class Trap:

@@ -3,7 +3,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
+from app.benchmark.gates import SIZES, Model, models, refused
 from app.domain.card import Calibration, Gate, MethodFit, TailCheck
 from app.training.gates import check_gates, failures
 
@@ -44,65 +46,106 @@ def test_a_sound_model_passes_every_gate() -> None:
     assert all(math.isfinite(bound) for gate in gates for bound in (gate.low, gate.high))  # a card holds no infinity
 
 
-@pytest.mark.parametrize("people", [200, 1110, 5000])
-def test_each_tail_may_miss_by_a_point_and_its_sampling_error(people: int) -> None:
-    margin = 0.01 + 2.576 * math.sqrt(0.025 * 0.975 / people)
-    assert failed(with_tails("all", people, 0.025, 0.0249 + margin)) == []
-    (low_tail,) = failed(with_tails("all", people, 0.0251 + margin, 0.025))
-    (high_tail,) = failed(with_tails("all", people, 0.025, 0.0251 + margin))
-    assert "below" in low_tail
-    assert "above" in high_tail
+def limits(people: int, share: float, cells: int) -> tuple[int, int]:
+    """By scipy.stats, another way than the code's: 1 % over the cells, half of a cell's part for either side."""
+    error = 0.01 / cells / 2.0
+    return int(binom.ppf(error, people, share)), int(binom.isf(error, people, share))
+
+
+def gate(calibration: Calibration, name: str) -> Gate:
+    (found,) = [gate for gate in check_gates(calibration, 0.0, 0) if gate.name == name]
+    return found
+
+
+ALONE = replace(SOUND, tails=SOUND.tails[:1])  # three cells: both tails of everybody, and both together
+
+
+@pytest.mark.parametrize("people", [100, 200, 1110, 5000])
+def test_a_tail_may_hold_as_many_people_as_an_exact_binomial_test_allows(people: int) -> None:
+    low, high = limits(people, 0.025, cells=3)
+    for count, passes in ((low, True), (high, True), (high + 1, False), (low - 1, False)):
+        if count >= 0:
+            tails = (TailCheck("all", people, count / people, round(0.025 * people) / people),)
+            found = gate(replace(SOUND, tails=tails), "share below the 95 % interval, all")
+            assert found.passed == passes
+            assert (round(found.low * people), round(found.high * people)) == (low, high)
+
+
+def test_the_cells_share_one_per_cent() -> None:
+    """Everybody, two sexes and one age band of 100 people or more: nine cells. The band of 40 is no cell."""
+    low, high = limits(1110, 0.025, cells=9)
+    found = gate(SOUND, "share above the 95 % interval, all")
+    assert (round(found.low * 1110), round(found.high * 1110)) == (low, high)
+    low, high = limits(1110, 0.05, cells=9)
+    found = gate(SOUND, "share outside the 95 % interval, all")
+    assert (round(found.low * 1110), round(found.high * 1110)) == (low, high)
+    assert not any("60 years" in gate.name for gate in check_gates(SOUND, 0.0, 0))
+
+
+def test_the_limits_are_tighter_than_half_a_point_to_4_7_and_a_sex_has_a_lower_one() -> None:
+    tails = tuple(TailCheck(group, people, 0.025, 0.025) for group, people in OF_1110)
+    everybody, women = (
+        gate(replace(SOUND, tails=tails), f"share below the 95 % interval, {g}") for g in ("all", "female")
+    )
+    assert (everybody.low, everybody.high) == (12 / 1110, 47 / 1110)
+    assert (women.low, women.high) == (3 / 555, 28 / 555)
+
+
+OF_1110 = (
+    ("all", 1110), ("male", 555), ("female", 555), ("under 18 years", 166), ("18 to 39 years", 345),
+    ("40 to 59 years", 452), ("60 years and more", 147),
+)  # fmt: skip
 
 
 def test_a_spread_a_quarter_too_wide_fails_by_both_tails_together() -> None:
-    tail = 0.0071  # beyond 1.25 · 1.96 standard deviations
-    tails = (TailCheck("all", 1110, tail, tail), *SOUND.tails[1:])
+    tails = (TailCheck("all", 1110, 13 / 1110, 13 / 1110), *SOUND.tails[1:])  # neither tail alone is too small
     (sentence,) = failed(replace(SOUND, tails=tails))
     assert sentence.startswith("Gate 'share outside the 95 % interval, all'")
 
 
-def test_with_many_people_an_empty_tail_fails_too() -> None:
-    (sentence,) = failed(with_tails("all", 20_000, 0.025, 0.0))
-    assert sentence.startswith("Gate 'share above the 95 % interval, all': 0 was measured")
+def test_an_empty_tail_fails() -> None:
+    sentences = failed(replace(ALONE, tails=(TailCheck("all", 1110, 0.05, 0.0),)))
+    assert any(one.startswith("Gate 'share above the 95 % interval, all': 0 was measured") for one in sentences)
 
 
-def test_the_sexes_are_gated_with_the_sampling_error_of_their_own_number() -> None:
-    assert failed(with_tails("female", 100, 0.06, 0.025)) == []
-    (sentence,) = failed(with_tails("female", 2000, 0.06, 0.025))
-    assert "female" in sentence
+def test_a_group_of_a_hundred_people_is_judged_and_a_smaller_one_is_not() -> None:
+    for group in ("female", "18 to 39 years"):
+        assert failed(with_tails(group, 99, 0.5, 0.5)) == []
+        assert all(group in sentence for sentence in failed(with_tails(group, 100, 0.5, 0.5)))
+        assert len(failed(with_tails(group, 100, 0.5, 0.5))) == 2
 
 
-def test_an_age_band_is_gated_more_widely_and_a_small_one_not_at_all() -> None:
-    margin = 0.02 + 3.29 * math.sqrt(0.025 * 0.975 / 150)
-    assert failed(with_tails("18 to 39 years", 150, 0.0249 + margin, 0.025)) == []
-    (sentence,) = failed(with_tails("18 to 39 years", 150, 0.0251 + margin, 0.025))
-    assert "18 to 39 years" in sentence
-    assert failed(with_tails("18 to 39 years", 99, 0.5, 0.5)) == []
+@pytest.mark.parametrize("people", SIZES)
+def test_a_model_with_ideal_tails_is_refused_in_at_most_one_training_of_a_hundred(people: int) -> None:
+    ideal, *_ = models()
+    assert ideal.tails == (0.025, 0.025)
+    draws = 20_000
+    found = refused(ideal, people, draws, np.random.default_rng(8))
+    assert 0.0005 < found < 0.01 + 3.0 * math.sqrt(0.01 / draws)
+
+
+def test_a_student_t_scale_read_as_a_standard_deviation_is_mostly_refused() -> None:
+    student = models()[2]
+    assert 2.0 * student.tails[0] == pytest.approx(0.086, abs=0.001)
+    assert refused(student, 1110, 5000, np.random.default_rng(8)) > 0.9
 
 
 @pytest.mark.parametrize(
-    ("below", "above", "fewest", "most"),
-    [(0.025, 0.025, 0.98, 1.0), (0.015, 0.032, 0.95, 1.0), (0.05, 0.05, 0.0, 0.15)],
+    ("group", "people", "tails"),
+    [(None, 1110, (0.05, 0.05)), ("female", 5000, (0.025, 0.06)), (None, 1110, (0.007, 0.007))],
 )
-def test_gates_let_pass_good_tails_and_stop_doubled_ones(
-    below: float, above: float, fewest: float, most: float
-) -> None:
-    rng = np.random.default_rng(8)
-    groups = ("male", "female"), (555, 555)
-    passed = 0
-    for _ in range(300):
-        under, over = (rng.binomial(groups[1], p) for p in (below, above))
-        sexes = [TailCheck(group, n, u / n, o / n) for group, n, u, o in zip(*groups, under, over, strict=True)]
-        everybody = TailCheck("all", 1110, under.sum() / 1110, over.sum() / 1110)
-        passed += not failed(replace(SOUND, tails=(everybody, *sexes)))
-    assert fewest <= passed / 300 <= most
+def test_wrong_tails_are_refused(group: str | None, people: int, tails: tuple[float, float]) -> None:
+    wrong = Model("wrong", tails) if group is None else Model("wrong", (0.025, 0.025), group, tails)
+    assert refused(wrong, people, 5000, np.random.default_rng(8)) > 0.95
 
 
-def test_log_density_may_fall_little_behind_the_linear_z_score() -> None:
-    assert failed(with_density(-2.4999)) == []
-    (sentence,) = failed(with_density(-2.51))
-    assert "linear Z-score" in sentence
+def test_log_density_may_fall_little_behind_altman_and_the_linear_z_score() -> None:
+    assert failed(with_density(-2.4799)) == []
+    (sentence,) = failed(with_density(-2.49))
+    assert "Altman's method" in sentence
     assert "missed by 0.01" in sentence
+    both = failed(with_density(-2.51))
+    assert [("Altman" in one, "linear Z-score" in one) for one in both] == [(True, False), (False, True)]
 
 
 def test_another_answer_than_gpflow_fails() -> None:
@@ -126,8 +169,9 @@ def test_a_figure_that_is_not_finite_fails(bad: float) -> None:
 
 def test_nan_passes_no_gate() -> None:
     assert any("linear Z-score" in sentence for sentence in failed(with_density(math.nan)))
-    sentences = failed(with_tails("all", 1000, math.nan, math.nan), gpflow_difference=math.nan)
-    assert len(sentences) == 4  # the two tails, the count of figures, GPflow
+    nowhere = replace(ALONE, tails=(TailCheck("all", 1000, math.nan, math.nan),))
+    sentences = failed(nowhere, gpflow_difference=math.nan)
+    assert len(sentences) == 5  # the two tails, both together, the count of figures, GPflow
     assert "Gate 'largest difference from GPflow': the figure is not finite; allowed is 0 to 1e-09." in sentences
 
 
