@@ -1,4 +1,4 @@
-"""The chapters beside the UCI sets: clinical, growth, slip. The one place that knows their modules."""
+"""The chapters beside the UCI sets: clinical, density, growth, slip. The one place that knows their modules."""
 
 import os
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from app.benchmark.paper.origin import origin
 
 # In the order of the report. Module `x` has run() -> plain values, module `x_chapter` has render(values, folder of
 # figures) -> Markdown and headline(values) -> a sentence; a change of the latter does not make the former run again.
-CHAPTERS = ("clinical", "growth", "slip")
+CHAPTERS = ("clinical", "density", "growth", "slip")
 
 
 @dataclass(frozen=True, slots=True)
