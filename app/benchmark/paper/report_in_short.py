@@ -1,26 +1,26 @@
 """The results in short: what stands at the top of the report, favourable or not."""
 
-from app.benchmark.paper import report_choice, report_detection, report_sensitivity, report_sparsity
+from app.benchmark.paper import report_choice, report_detection, report_sensitivity, report_sparsity, report_spread
 from app.benchmark.paper.abstention import BY_FOREST, BY_MEAN, BY_WIDTH, Kept
 from app.benchmark.paper.choice import Judged
 from app.benchmark.paper.detection import Rowwise
 from app.benchmark.paper.measured import Cost, Measured
 from app.benchmark.paper.plan import Scope
 from app.benchmark.paper.report_abstention import at_least_as_good
-from app.benchmark.paper.report_notes import ranking
-from app.benchmark.paper.study import paired
+from app.benchmark.paper.report_ranking import ranking
 
 
 def in_short(found: Measured, scope: Scope) -> list[str]:
     lines = ["## In short", "", _recipe_line(found.judged)]
     if found.noise:
         lines.append(f"- {report_choice.noise_in_short(found.noise)}")
-    if found.table2:
-        lines.append(f"- NS, seeds {scope.seeds[0]}–{scope.seeds[-1]}: {_reached(found.table2['NS'])}.")
-    if found.fresh:
-        lines.append(f"- NS, fresh seeds {scope.fresh[0]}–{scope.fresh[-1]}: {_reached(found.fresh['NS'])}.")
-    if found.table2 and {"NS", "NS_hom"} <= found.table2.keys():
-        lines.append(f"- {ranking(found.table2)} {_homoscedastic(found.table2)}")
+    counted = {"seeds": (scope.seeds, found.table2), "fresh seeds": (scope.fresh, found.fresh)}
+    told = [_against_paper(f"{kind} {seeds[0]}–{seeds[-1]}", rows) for kind, (seeds, rows) in counted.items() if rows]
+    if told:  # the count of cells never stands without what it is worth
+        lines.append(f"- NS against the paper's row. {' '.join(told)} {report_detection.CAVEAT}.")
+    if found.table2 and report_spread.has_both(found.table2):
+        fresh = f" On fresh seeds: {ranking(found.fresh)}" if found.fresh else ""
+        lines += [f"- {ranking(found.table2)}{fresh}", f"- {report_spread.in_short(found.table2, found.fresh)}"]
     if found.abstention:
         lines.append(
             "- Abstention by i(x, y) is at least as good as by an isolation forest on "
@@ -52,22 +52,19 @@ def _good(found: dict[str, dict[str, Kept]], way: str) -> list[str]:
     return [name for name, ways in found.items() if at_least_as_good(ways[way], ways[BY_FOREST])]
 
 
-def _homoscedastic(rows: dict[str, Rowwise]) -> str:
-    gains = {name: paired(rows["NS"][name].roc, rows["NS_hom"][name].roc) for name in rows["NS"]}
-    ahead = [name for name, gain in gains.items() if gain.mean < 0.0]
-    sure = [name for name in ahead if (gain := gains[name]).mean < -2.0 * gain.standard_error]
-    return (
-        f"NS_hom, with one spread for all, has a larger ROC AUC than NS on {len(ahead)} "
-        f"({', '.join(ahead) or 'none'}), by more than two standard errors on {len(sure)} "
-        f"({', '.join(sure) or 'none'})."
-    )
+def _against_paper(seeds: str, rows: dict[str, Rowwise]) -> str:
+    hom = f"; of NS_hom's, {_count(rows['NS_hom'])} reach the paper's NS too" if "NS_hom" in rows else ""
+    return f"{seeds.capitalize()}: {_reached(rows['NS'])}{hom}."
+
+
+def _count(row: Rowwise) -> int:
+    return sum(there for *_, there in report_detection.reached(row))
 
 
 def _reached(row: Rowwise) -> str:
     cells = report_detection.reached(row)
     missed = ", ".join(f"{name} {area}" for name, area, there in cells if not there)
-    reached = sum(there for *_, there in cells)
-    text = f"{reached} of {len(cells)} cells are at least the paper's once rounded to its two decimals"
+    text = f"{_count(row)} of {len(cells)} cells are at least the paper's once rounded to its two decimals"
     return text + (f"; below it: {missed}" if missed else "")
 
 
