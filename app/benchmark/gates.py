@@ -35,8 +35,8 @@ class Model:
 
 
 def models() -> tuple[Model, ...]:
-    student = ndtr(-Z_OF_INTERVAL * student_t_scale(6.0))
-    wide = ndtr(-1.25 * Z_OF_INTERVAL)
+    student = float(ndtr(-Z_OF_INTERVAL * student_t_scale(6.0)))
+    wide = float(ndtr(-1.25 * Z_OF_INTERVAL))
     return (
         Model("ideal", (0.025, 0.025)),
         Model("the simulated cohort's own: log-normal people, Gaussian model", (0.017, 0.033)),
@@ -117,7 +117,8 @@ def _shipped(card: ModelCard) -> str:
 
 def _sizes(people: int) -> Counts:
     """[sexes, bands] people, alike in both sexes."""
-    return np.round(np.outer(np.full(len(SEXES), 1.0 / len(SEXES)), BAND_SHARES) * people).astype(np.int64)
+    shares = np.outer(np.full(len(SEXES), 1.0 / len(SEXES)), BAND_SHARES)
+    return np.asarray(np.round(shares * people), dtype=np.int64)
 
 
 def _groups(sizes: Counts) -> Iterator[tuple[str, Counts]]:

@@ -51,8 +51,11 @@ def _round(site: str, seed: int, size: int, asked: int, recipe: Recipe) -> dict[
     }
     line = fit_linear(x, y)
     expected, altman_sd = line.expected(x_fresh), line.altman_sd(x_fresh)
-    found["Altman"] = norm.logpdf(y_fresh, expected, np.maximum(altman_sd, SMALLEST_SD_SHARE * line.residual_sd))
-    found["linear Z"] = norm.logpdf(y_fresh, expected, line.residual_sd)
+    # scipy's stubs know no array in, array out.
+    found["Altman"] = norm.logpdf(  # type: ignore[assignment]
+        y_fresh, expected, np.maximum(altman_sd, SMALLEST_SD_SHARE * line.residual_sd)
+    )
+    found["linear Z"] = norm.logpdf(y_fresh, expected, line.residual_sd)  # type: ignore[assignment]
     found["truth"] = true_log_density(fresh, site)
     return {name: float(np.mean(values)) for name, values in found.items()}
 

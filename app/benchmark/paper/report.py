@@ -61,7 +61,7 @@ def _uci(found: Measured, scope: Scope, figures: Path) -> list[str]:
         lines += report_choice.noise(found.noise)
     lines += report_choice.choice(found.judged)
     if found.table2 and found.predictive:
-        drawings.detection(figures / "detection.svg", found.table2["NS"], found.fresh and found.fresh["NS"])
+        drawings.detection(figures / "detection.svg", found.table2["NS"], found.fresh["NS"] if found.fresh else None)
         lines += report_detection.table2(found.table2)
         lines += report_detection.fresh_table(found.fresh, scope) if found.fresh else []
         lines += report_detection.ns_rows(found.table2, found.predictive, found.fresh, scope)

@@ -57,8 +57,8 @@ def _comparators() -> list[str]:
         "compare methods, not programs.",
         "- **Altman**: a fitted spread under a quarter of the overall one is replaced by that quarter; the paper does "
         "not say what it does where the line crosses zero.",
-        "- **IForest, LOF, HBOS** see contexts as published beside y in [0, 1], with PyOD's defaults; in the rows `_std` "
-        "every column, y too, is standardised on the training rows of the fold.",
+        "- **IForest, LOF, HBOS** see contexts as published beside y in [0, 1], with PyOD's defaults; in the rows "
+        "`_std` every column, y too, is standardised on the training rows of the fold.",
         "- **The draw of anomalies** is not that of the paper, whose generator is not known; the chapter on the linear "
         "Z-score says what that is worth.",
     ]

@@ -39,7 +39,7 @@ def _gains(rows: dict[str, Rowwise]) -> Iterator[Gain]:
 
 
 def has_both(rows: dict[str, Rowwise] | None) -> bool:
-    return bool(rows) and {"NS", "NS_hom"} <= rows.keys()
+    return rows is not None and {"NS", "NS_hom"} <= rows.keys()
 
 
 def in_short(rows: dict[str, Rowwise], fresh: dict[str, Rowwise] | None) -> str:

@@ -15,7 +15,7 @@ from app.domain.references import CAMPENS_2014
 from app.training.cohort import simulate_cohort
 from tests.training.problems import short
 
-KNOWN = {
+KNOWN: dict[str, Any] = {
     "seeds": [1, 2, 3],
     "size": 1110,
     "asked": 2000,

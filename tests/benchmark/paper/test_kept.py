@@ -83,7 +83,12 @@ def test_the_digest_of_a_chapter_holds_the_equations_that_people_are_drawn_from_
 ) -> None:
     read: list[str] = []
     original = digests._without_docstrings
-    monkeypatch.setattr(digests, "_without_docstrings", lambda tree: (read.append(ast.dump(tree)), original(tree))[1])
+
+    def watched(tree: ast.Module) -> ast.Module:
+        read.append(ast.dump(tree))
+        return original(tree)
+
+    monkeypatch.setattr(digests, "_without_docstrings", watched)
     digests.code_digest.cache_clear()
     digests.code_digest("app.benchmark.paper.slip")
     assert any("CAMPENS_2014" in dumped and "ClassDef" in dumped for dumped in read)
