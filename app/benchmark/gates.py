@@ -90,9 +90,9 @@ def render(found: Mapping[str, Sequence[float]], draws: int, shipped: Sequence[M
         f"|---|{'---|' * len(SIZES)}",
         *body,
         "",
-        "The second row: simulated people are log-normal around their mean, the model's noise is Gaussian in mm, so its "
-        "true tails are 1.7 and 3.3 % (`docs/coverage.md`). No allowance is made for that: the more people a table has, "
-        "the surer such a misfit is refused.",
+        "The second row: simulated people are log-normal around their mean, the model's noise is Gaussian in mm, so "
+        "its true tails are 1.7 and 3.3 % (`docs/coverage.md`). No allowance is made for that: the more people a table "
+        "has, the surer such a misfit is refused.",
         "",
         f"The Student-t row: fitted to Gaussian people, a t with 6 degrees of freedom gets the scale "
         f"{student_t_scale(6.0):.3f} of their standard deviation, and "
