@@ -10,8 +10,9 @@ from scipy.integrate import quad
 from scipy.stats import lognorm
 
 from app.benchmark.paper import density
-from app.benchmark.paper.density_chapter import headline, render
+from app.benchmark.paper.density_chapter import STORE, headline, render, shipped_folds
 from app.domain.references import CAMPENS_2014
+from app.store import load
 from app.training.cohort import simulate_cohort
 from tests.training.problems import short
 
@@ -62,7 +63,8 @@ def test_one_cohort_is_too_few() -> None:
 
 def test_a_difference_within_its_error_is_no_gain(tmp_path: Path) -> None:
     text = render(KNOWN, tmp_path)
-    assert "NS has no better log density than Altman's method: NS less Altman in nats a person, SoV -0.0003 ±" in text
+    assert "3 simulated cohorts NS has no better log density than Altman's method: NS less Altman in nats" in text
+    assert "nats a person, SoV -0.0003 ± 0.0007 (0.01 is 1 % of a density)." in text
     assert "| Altman | -2.4533, -0.0003 ± 0.0007 |" in text
     assert "a spread that depends on the person pays: NS less NS_hom +0.0197" in text
     assert "is 0.0103 above NS" in text
@@ -75,3 +77,14 @@ def test_a_clear_gain_and_a_clear_loss_are_called_so() -> None:
 
     assert "NS has a better log density on SoV than Altman's method" in with_altman([-2.47, -2.48, -2.47])
     assert "no better log density than Altman's method, and a worse one on SoV" in with_altman([-2.43, -2.44, -2.43])
+
+
+def test_the_folds_of_the_shipped_models_stand_beside_the_mean_over_cohorts() -> None:
+    """One cohort's folds: there NS was no better, whatever the mean over other cohorts says."""
+    folds = shipped_folds()
+    assert {"SoV 1.0.0", "AA 1.0.0"} <= folds.keys()
+    own = folds["SoV 1.0.0"]
+    card = load(STORE, "SoV", "1.0.0").card
+    assert own["NS"] == next(one.log_density for one in card.calibration.methods if one.method == "NS")
+    assert f"SoV 1.0.0 {own['NS'] - own['altman']:+.4f}" in headline(KNOWN)
+    assert "it is no better" in headline(KNOWN)
