@@ -85,7 +85,7 @@ models: $(TRAIN)/.ready ## train the shipped models again, into build/models
 			--edge leading --phase end-diastole --modality TTE --seed 1 || exit 1; \
 	done
 
-# About an hour and a half on two cores; what was finished is kept in build/paper and not run again.
+# About two hours on two cores; what was finished is kept in build/paper and not run again.
 .PHONY: paper
 paper: $(PAPER)/.ready ## run the paper's experiments again, write docs/paper.md (DATA=folder of the UCI files)
 	$(PAPER)/bin/normalcy bench paper $(if $(DATA),--data "$(DATA)")
