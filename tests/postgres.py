@@ -131,8 +131,8 @@ def postgres_server() -> Iterator[PostgresServer]:
         with service_login(server):
             yield server
         return
-    with private_server() as server:
-        yield server
+    with private_server() as private, service_login(private):
+        yield private
 
 
 @contextmanager
@@ -142,7 +142,7 @@ def private_server() -> Iterator[PrivateServer]:
     if os.geteuid() == 0:
         os.chown(folder, *_lent_to())
     try:
-        with _started(folder) as server, service_login(server):
+        with _started(folder) as server:
             yield server
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -122,6 +122,7 @@ async def test_a_month_that_a_crash_would_empty_is_noticed(database: Database, o
             assert "UNLOGGED" in str(await appender.weakness())
         finally:
             await appender.close()
+            await connection.execute(text("ALTER TABLE audit_records DETACH PARTITION elsewhere"))
             await connection.execute(text("DROP TABLE elsewhere"))
             await connection.commit()
 

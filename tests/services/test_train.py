@@ -10,6 +10,8 @@ from app.training.table import read_table
 from tests.cli.command import normalcy
 from tests.training.problems import short
 
+pytestmark = pytest.mark.gpflow
+
 
 def test_one_report_covers_the_whole_training_and_never_goes_back(tmp_path: Path) -> None:
     assert normalcy("cohort", "simulate", "--n", "120", "--out", "people.csv", cwd=tmp_path).returncode == 0
