@@ -156,8 +156,11 @@ def run_client(terminal: Terminal, language: str, text: str) -> subprocess.Compl
 
 def node() -> Path:
     """Of this machine, or the one that Playwright brings along."""
-    found = shutil.which("node")
-    return Path(found) if found else Path(playwright.__file__).parent / "driver" / "node"
+    found = Path(shutil.which("node") or Path(playwright.__file__).parent / "driver" / "node")
+    if subprocess.run([found, "--version"], capture_output=True, check=False).returncode:  # noqa: S603
+        assert os.environ.get("CI") != "true", "CI must have a Node that runs"
+        pytest.skip("the Node of Playwright does not run on this machine, which lacks libraries that it needs")
+    return found
 
 
 def test_a_table_can_be_scored_as_its_document_says(terminal: Terminal) -> None:

@@ -9,7 +9,7 @@ import typer
 import app
 from app.cli import activate, audit, bench, bench_paper, cohort, db, evaluate, keys, models, score, serve, train
 from app.cli.output import errors, say
-from app.errors import NormalcyError
+from app.errors import NormalcyError, NotInstalled
 
 cli = typer.Typer(name="normalcy", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 cli.command("serve")(serve.serve)
@@ -50,6 +50,10 @@ def main() -> None:
         cli()
     except NormalcyError as error:
         _fail(str(error))
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == app.__name__:
+            raise
+        _fail(str(NotInstalled(error.name)))
     except OSError as error:  # a file or folder that is missing, in the way, or not ours
         _fail(f"{error.filename}: {error.strerror}." if error.filename else str(error))
 

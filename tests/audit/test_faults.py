@@ -86,6 +86,7 @@ async def test_a_writer_that_cannot_open_its_chain_does_not_start(database: Data
         await writer.start()
     with pytest.raises(AuditUnavailable):
         await writer.write([score()])
+    await writer.stop()
     assert await all_rows(database) == []
 
 

@@ -54,7 +54,6 @@ def test_an_empty_store_is_said_so_and_counts_as_not_verified(words: list[str], 
     ("words", "named"),
     [
         (["cohort", "simulate", "--out", "no_folder/people.csv"], "no_folder/people.csv"),
-        (["bench", "optimiser", "no_table.csv"], "no_table.csv"),
         (["train", "t.csv", "--site", "SoV", "--version", "1.0.0", "--cohort", "c", "--models", "a_file"], "a_file"),
     ],
 )
@@ -65,6 +64,26 @@ def test_a_file_or_folder_that_cannot_be_used_is_one_sentence(words: list[str], 
     assert done.stderr.startswith("normalcy: ")
     assert named in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.gpflow
+def test_a_table_that_a_benchmark_does_not_find_is_one_sentence(tmp_path: Path) -> None:
+    done = normalcy("bench", "optimiser", "no_table.csv", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("normalcy: no_table.csv")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_command_whose_libraries_are_not_installed_is_one_sentence(tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.modules['gpflow'] = None; sys.argv = ['normalcy', 'bench', 'optimiser', 'no_table.csv']; "
+        "from app.cli.main import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)  # noqa: S603
+    assert done.returncode == 1
+    assert done.stderr == (
+        "normalcy: This command needs gpflow: install the training environment with `make train-env`.\n"
+    )
 
 
 def test_light_commands_do_not_load_tensorflow(tmp_path: Path) -> None:
