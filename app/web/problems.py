@@ -34,6 +34,7 @@ ANSWERS: Mapping[type[NormalcyError], Problem] = {
     errors.DeskFull: kinds.QUEUE_FULL,
     errors.DatabaseUnavailable: kinds.NOT_AUDITED,
     errors.DatabaseNotTrusted: kinds.NOT_AUDITED,
+    errors.NotDurable: kinds.NOT_AUDITED,
     # From here on: what a running service never meets. Should it, that is a defect.
     errors.NumbersNotTrusted: kinds.DEFECT,
     errors.NameRefused: kinds.DEFECT,

@@ -57,7 +57,7 @@ def test_the_coverage_of_single_models_on_the_card_is_the_measured_one() -> None
     assert tuple(100 * share for share in COVERAGE_OF_SINGLE_MODELS) == pytest.approx((lowest, highest))
     assert f"of {lowest:.1f} % to {highest:.1f} % with a single model" in " ".join(TEXT.split())
     readme = " ".join((COVERAGE.parent.parent / "README.md").read_text(encoding="utf-8").split())
-    assert f"a single model's share varied from {lowest:.0f} to {highest:.0f} %" in readme
+    assert f"a single model's share varied from {lowest:.0f} to {highest:.0f}%" in readme
 
 
 def test_free_text_cannot_break_the_page() -> None:

@@ -16,6 +16,8 @@ from app.store import load
 from app.training.cohort import simulate_cohort
 from tests.training.problems import short
 
+pytestmark = pytest.mark.gpflow
+
 KNOWN: dict[str, Any] = {
     "seeds": [1, 2, 3],
     "size": 1110,
