@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from sqlalchemy import func, select
 
@@ -160,9 +161,13 @@ def targets(folder: Path, databases: Sequence[str]) -> Iterator[list[Target]]:
     with ExitStack() as stack:
         found = []
         for name in databases:
-            url = stack.enter_context(migrated(stack.enter_context(postgres_server()))) if name != "SQLite" else ""
+            url = owner_url = ""
+            if name != "SQLite":
+                server = stack.enter_context(postgres_server())
+                url = stack.enter_context(migrated(server))
+                owner_url = server.url(urlsplit(url).path.lstrip("/"))  # the service's own login may make no key
             started = stack.enter_context(service(folder / name, url))
-            environment = {"NORMALCY_DATA_DIR": str(folder / name), "NORMALCY_DATABASE_URL": url}
+            environment = {"NORMALCY_DATA_DIR": str(folder / name), "NORMALCY_DATABASE_URL": owner_url}
             found.append(Target(name, started, load_settings(environment), _create_key(environment, started.port)))
         yield found
 
