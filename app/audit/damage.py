@@ -7,8 +7,6 @@ A record that was changed and hashed anew fits its own row. Only the row after i
 from enum import StrEnum
 from typing import NamedTuple
 
-import msgspec
-
 from app.audit.chain import NOTHING_BEFORE, row_hash
 from app.audit.records import UNREADABLE, Payload, decode
 from app.database.appender import AuditRow
@@ -40,7 +38,7 @@ def fault_of(row: AuditRow, previous: bytes | None) -> Fault | None:
     if row.row_hash != row_hash(before, row.chain_id, row.seq, row.record_id, row.payload):
         return Fault(Damage.MUTATED, "the row is not what was hashed")
     try:
-        payload = decode(row.payload)
+        payload = decode(row.payload)  # all of it: a record that cannot be read whole would stop whoever shows it
     except UNREADABLE:
         return Fault(Damage.MUTATED, "the payload is no record of version 1")
     if row.seq == 1 and payload.kind != "genesis":
@@ -70,5 +68,4 @@ def _month_said(row: AuditRow, payload: Payload) -> str:
     """The genesis says the month of its chain."""
     if payload.kind != "genesis":
         return row.month
-    facts = msgspec.json.decode(payload.input)
-    return str(facts.get("month")) if isinstance(facts, dict) else ""
+    return str((payload.input or {}).get("month"))

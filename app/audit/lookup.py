@@ -50,13 +50,10 @@ def _said(row: AuditRow) -> dict[str, Any]:
     """Of a payload that is no record any more, what the other columns say."""
     try:
         decode(row.payload)
-        said = msgspec.json.decode(row.payload, type=dict[str, Any])
+        return msgspec.json.decode(row.payload, type=dict[str, Any])
     except UNREADABLE:
-        said = {}
-    if all(isinstance(said.get(name, 0), dict | None) for name in ("input", "output")):
-        return said
-    columns = row._asdict()
-    return {"record_id": str(row.record_id)} | {name: columns[name] for name in LEGIBLE}
+        columns = row._asdict()
+        return {"record_id": str(row.record_id)} | {name: columns[name] for name in LEGIBLE}
 
 
 def _cursor(row: AuditRow) -> str:

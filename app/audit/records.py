@@ -18,6 +18,7 @@ from app.domain.card import ModelRef
 VERSION = 1
 Kind = Literal["score", "refusal", "read", "key", "activation", "genesis", "seal"]
 KINDS: tuple[str, ...] = get_args(Kind)
+DEEPEST = 64  # levels of a payload; what we write has a handful, and encoders stop somewhere in the hundreds
 LONGEST_TEXT = 512  # of a text column; anything longer has no business there
 
 
@@ -53,7 +54,7 @@ class Record(NamedTuple):
 
 
 class Payload(msgspec.Struct, forbid_unknown_fields=True):
-    """Payload v1, exactly these keys. Input and output stay JSON: verification reads millions and needs neither."""
+    """Payload v1, exactly these keys."""
 
     v: Literal[1]
     kind: str
@@ -65,8 +66,8 @@ class Payload(msgspec.Struct, forbid_unknown_fields=True):
     route: str | None
     status: int | None
     model: ModelRef | None
-    input: msgspec.Raw
-    output: msgspec.Raw
+    input: dict[str, Any] | None
+    output: dict[str, Any] | None
 
 
 def encode(draft: Draft) -> Record:
@@ -104,12 +105,23 @@ def encode(draft: Draft) -> Record:
     )
 
 
-# What decoding a payload raises that somebody has damaged: no JSON, no UTF-8, or nested without end.
+# What decoding a payload raises that somebody has damaged: no JSON, no UTF-8, no number, or nested without end.
 UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 _decoder = msgspec.json.Decoder(Payload)
 
 
 def decode(payload: bytes) -> Payload:
-    """Raises one of UNREADABLE for bytes that are no payload v1."""
-    return _decoder.decode(payload)
+    """Raises one of UNREADABLE for bytes that are no payload v1. What is returned can be encoded again."""
+    found = _decoder.decode(payload)
+    brackets = payload.count(b"[") + payload.count(b"{")  # a quick look spares nearly every record the walk
+    if brackets > DEEPEST and _is_deeper(found.input, DEEPEST) | _is_deeper(found.output, DEEPEST):
+        raise ValueError("nested too deeply")
+    return found
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)

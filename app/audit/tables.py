@@ -33,6 +33,7 @@ class RowDamage(StrEnum):
     ROW_GONE = "ROW_GONE"  # a record tells of a row that is not there
     ROW_CHANGED = "ROW_CHANGED"  # a row says other than its record
     ROW_MOVED = "ROW_MOVED"  # activations stand in another order than they were made
+    UNREADABLE = "UNREADABLE"  # a record that should tell of a row says nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,11 @@ class Change(NamedTuple):
 
 
 async def compare_tables(connection: AsyncConnection) -> tuple[RowFinding, ...]:
-    keys = list(_changes(await records_of_kind(connection, "key")))
-    activated = list(_changes(await records_of_kind(connection, "activation")))
+    keys, silent = _changes(await records_of_kind(connection, "key"), KEYS)
+    activated, silent_too = _changes(await records_of_kind(connection, "activation"), ACTIVATIONS)
     return (
+        *silent,
+        *silent_too,
         *compare_keys(await list_keys(connection), keys),
         *compare_activations(await all_activations(connection), activated),
     )
@@ -129,13 +132,24 @@ def _differing(
         yield RowFinding(RowDamage.ROW_CHANGED, table, row, record_id, detail)
 
 
-def _changes(rows: Sequence[AuditRow]) -> Iterator[Change]:
-    """Those that can be read; verification of the chains names the others."""
+def _changes(rows: Sequence[AuditRow], table: str) -> tuple[list[Change], list[RowFinding]]:
+    """What the records say, and those that say nothing: `--since` may leave their chains out."""
+    changes, silent = [], []
     for row in rows:
-        try:
-            payload = decode(row.payload)
-            told = msgspec.json.decode(payload.output, type=Json)
-        except UNREADABLE:
-            continue
-        model = msgspec.to_builtins(payload.model) if payload.model else {}
-        yield Change(Place(row.month, row.chain_id, row.seq), row.record_id, model, told)
+        change = _change(row)
+        if change is None:
+            silent.append(RowFinding(RowDamage.UNREADABLE, table, "", row.record_id, "its record cannot be read"))
+        else:
+            changes.append(change)
+    return changes, silent
+
+
+def _change(row: AuditRow) -> Change | None:
+    try:
+        payload = decode(row.payload)
+    except UNREADABLE:
+        return None
+    if payload.output is None and row.kind == "key":  # the first release wrote such records of activations
+        return None
+    model = msgspec.to_builtins(payload.model) if payload.model else {}
+    return Change(Place(row.month, row.chain_id, row.seq), row.record_id, model, payload.output or {})

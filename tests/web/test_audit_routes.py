@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
-from app.audit.records import Draft
+from app.audit.chain import genesis, link, new_chain
+from app.audit.records import Draft, encode
+from app.database.place import add_records
+from app.database.times import month_of
 from app.settings import Settings
 from app.web.schemas.lookups import AuditPage, Replayed
 from tests.cli.running import tamper
@@ -152,3 +155,26 @@ def test_a_damaged_record_that_names_a_version_that_never_was_is_no_defect(audit
     tamper(audited.settings, "UPDATE audit_records SET payload = :new WHERE kind = 'score'", new=payload)
     answer = audited.client.post(f"/v1/audit/records/{request_id}/replay")
     assert (answer.status_code, answer.json()["identical"]) == (200, False)
+
+
+@pytest.mark.parametrize("odd", [b"1e999", b"[" * 900 + b"]" * 900])
+def test_a_record_that_nobody_can_read_stops_neither_lists_nor_replays(audited: Running, odd: bytes) -> None:
+    """Added with hashes that fit, as whoever may add records could."""
+    now = audited.service.clock()
+    head = new_chain(month_of(now))
+    ref = audited.service.shelf.current["SoV"].ref
+    drafts = [Draft("score", now, "nobody", request_id="odd", model=ref, input={**READING, "mark": "here"}, output={})]
+    first = genesis(head, now, {"mark": "here"})
+    both = [record._replace(payload=record.payload.replace(b'"here"', odd)) for record in (first, *map(encode, drafts))]
+
+    async def add() -> None:
+        async with audited.service.database.writing() as connection:
+            await add_records(connection, link(head, both)[0])
+
+    audited.inside(add())
+    listed = audited.client.get("/v1/audit/records").json()
+    AuditPage.model_validate(listed)
+    assert [one["kind"] for one in listed["records"] if one["damaged"]] == ["genesis", "score"]
+    assert audited.client.get("/v1/audit/records/odd").json()["records"][0]["damaged"] is True
+    answer = audited.client.post("/v1/audit/records/odd/replay").json()
+    assert (answer["identical"], [one["kind"] for one in answer["damaged"]]) == (False, ["MUTATED"])
