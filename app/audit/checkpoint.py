@@ -7,7 +7,7 @@ whoever can change the database cannot change as well. The root is the RFC 6962 
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Literal
@@ -62,6 +62,13 @@ def forgotten(before: Checkpoint, now: Checkpoint) -> dict[UUID, Head]:
         or then.seq < end.seq
         or (then.seq == end.seq and then.row_hash != end.row_hash)
     }
+
+
+def remembering(taken: Checkpoint, *before: Checkpoint | None) -> Checkpoint:
+    """With the ends that were seen before and that it lacks."""
+    for one in filter(None, before):
+        taken = replace(taken, ends={**taken.ends, **forgotten(one, taken)})
+    return taken
 
 
 def render(checkpoint: Checkpoint) -> bytes:

@@ -5,30 +5,28 @@ An end that was seen once stays in the file, also when the chain has lost it: el
 """
 
 import asyncio
-import os
-import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import structlog
 
-from app.audit.checkpoint import Checkpoint, forgotten, parse, render, take_checkpoint
+from app.audit.checkpoint import Checkpoint, forgotten, remembering, take_checkpoint
 from app.database.engine import Database
-from app.errors import CheckpointRefused
+from app.database.records import database_name
 from app.observability import Metrics, describe_failure
+from app.services.checkpoint_folder import FOLDER, CheckpointFolder
 
 EVERY_SECONDS = 60.0
 LATE_SECONDS = 3 * EVERY_SECONDS  # without a good one: something hangs
-FOLDER = "checkpoints"
 
 
 class Checkpoints:
     def __init__(self, database: Database, data_dir: Path, clock: Callable[[], datetime], metrics: Metrics) -> None:
-        self._database, self._folder, self._clock = database, data_dir / FOLDER, clock
+        self._database, self._clock = database, clock
+        self._folder = CheckpointFolder(data_dir / FOLDER, self._passed_over)
         self._last: Checkpoint | None = None
         self._keeping = threading.Lock()  # a turn that was cancelled may still write when the last one begins
         self._last_good = time.monotonic()
@@ -54,9 +52,10 @@ class Checkpoints:
     async def take(self) -> None:
         """No answer depends on it: a failure is counted and told, and the next turn tries again."""
         try:
+            before = await self._seen_before()
             async with self._database.reading() as connection:
                 taken = await take_checkpoint(connection, self._clock())
-            await asyncio.to_thread(self._keep, taken)
+            await asyncio.to_thread(self._keep, taken, before)
         except Exception as error:  # noqa: BLE001 - the database may be away, or may not let this login read records
             self.has_failed = True
             self._metrics.checkpoint_failures.inc()
@@ -64,43 +63,27 @@ class Checkpoints:
         else:
             self.has_failed, self._last_good = False, time.monotonic()
 
-    def _keep(self, taken: Checkpoint) -> None:
+    async def _seen_before(self) -> Checkpoint | None:
+        """By this process or another. Read before the chains are, so that chains that only grow are never shorter."""
+        async with self._database.reading() as connection:
+            name = await database_name(connection)
+        return await asyncio.to_thread(self._newest, name)
+
+    def _newest(self, database: str) -> Checkpoint | None:
         with self._keeping:
-            before = self._last or self._newest_of(taken.database)
-            lost = forgotten(before, taken) if before else {}
-            if len(lost) > self.lost_chains:
-                self._log.error("audit chains lost", chains=len(lost))
-            self.lost_chains = len(lost)
-            kept = replace(taken, ends={**taken.ends, **lost})
+            return self._folder.newest(database)
+
+    def _keep(self, taken: Checkpoint, before: Checkpoint | None) -> None:
+        with self._keeping:
+            seen = remembering(taken, self._last, before)
+            lost = len(forgotten(seen, taken))
+            if lost > self.lost_chains:
+                self._log.error("audit chains lost", chains=lost)
+            self.lost_chains = lost
+            kept = self._folder.add(seen)
             if self._last is None or kept.root != self._last.root:
-                _save(kept, self._folder)
                 self._log.info("audit checkpoint", root=kept.root, chains=len(kept.ends), taken_at=kept.taken_at)
             self._last = kept
 
-    def _newest_of(self, database: str) -> Checkpoint | None:
-        """What an earlier process saw. A file that cannot be used is passed over: `audit verify` names it."""
-        for file in reversed(checkpoint_files(self._folder)):
-            try:
-                found = parse(file.read_bytes())
-            except (OSError, CheckpointRefused) as error:
-                self._log.warning("checkpoint not usable", **describe_failure(error))
-                continue
-            if found.database == database:
-                return found
-        return None
-
-
-def checkpoint_files(folder: Path) -> list[Path]:
-    """Oldest first, one a day and database."""
-    return sorted(folder.glob("*.jsonl"))
-
-
-def _save(taken: Checkpoint, folder: Path) -> None:
-    """One file a day and database, its last state, never half written."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = folder / f".{os.getpid()}.draft"
-    with draft.open("wb") as file:
-        file.write(render(taken))
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(folder / f"{taken.taken_at[:10]}-{re.sub(r'[^A-Za-z0-9]+', '-', taken.database)}.jsonl")
+    def _passed_over(self, error: Exception) -> None:
+        self._log.warning("checkpoint not usable", **describe_failure(error))

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.audit.checkpoint import Checkpoint, parse
 from app.database.records import database_name, heads
 from app.errors import CheckpointRefused
-from app.services.checkpoints import FOLDER, checkpoint_files
+from app.services.checkpoint_folder import FOLDER, checkpoint_files
 
 Choice = Path | Literal["folder", "none"]
 Kept = dict[Path, Checkpoint]  # oldest first

@@ -33,7 +33,8 @@ from app.domain.card import ModelRef
 from app.formats.score_request import parse
 from app.observability import configure_logging, make_metrics
 from app.services.answer import answer_reading
-from app.services.checkpoints import FOLDER, Checkpoints
+from app.services.checkpoint_folder import FOLDER
+from app.services.checkpoints import Checkpoints
 from app.services.visit import visiting_service
 from app.settings import Settings, load_settings
 from tests.campaigns.audit_growth_report import render

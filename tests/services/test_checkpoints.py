@@ -1,12 +1,16 @@
 """A service's own checkpoints: kept, never forgetful, and loud when they fail."""
 
 import io
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from app.audit.checkpoint import Checkpoint, parse
-from app.services.checkpoints import FOLDER, checkpoint_files
+from app.database.appender import Head
+from app.services.checkpoint_folder import FOLDER, LOCK, CheckpointFolder, checkpoint_files
 from app.settings import Settings
 from tests.cli.running import tamper
 from tests.web.serving import Running, publish_small, serving
@@ -87,4 +91,59 @@ def test_the_next_process_remembers_what_an_emptied_table_has_lost(settings: Set
     with serving(settings, models_dir) as running:
         kept = take(running).ends
         assert kept.keys() > seen.ends.keys()
+        assert warnings(running) == ["audit_chains_lost"]
+
+
+def end(chain: int, seq: int = 3) -> Head:
+    return Head("2026-11", UUID(int=chain), seq, bytes([seq]) * 32)
+
+
+def seen(*ends: Head, day: str = "2026-11-17") -> Checkpoint:
+    return Checkpoint(f"{day}T21:00:00.000Z", {one.chain_id: one for one in ends}, "postgresql normalcy")
+
+
+def folder(path: Path) -> CheckpointFolder:
+    def not_usable(error: Exception) -> None:
+        raise AssertionError from error
+
+    return CheckpointFolder(path, not_usable)
+
+
+def in_files(path: Path) -> list[tuple[int, int]]:
+    [*_, newest] = checkpoint_files(path)
+    return sorted((one.chain_id.int, one.seq) for one in parse(newest.read_bytes()).ends.values())
+
+
+def test_processes_that_share_a_folder_keep_what_the_others_saw(tmp_path: Path) -> None:
+    one, other = folder(tmp_path), folder(tmp_path)
+    other.add(seen(end(1)))
+    one.add(seen(end(1, 5), end(2)))
+    other.add(seen(end(1), end(3)))  # chain 2 is gone, and the reading of chain 1 was the older one
+    assert in_files(tmp_path) == [(1, 5), (2, 3), (3, 3)]
+    one.add(seen(end(1, 6), day="2026-11-18"))
+    assert in_files(tmp_path) == [(1, 6), (2, 3), (3, 3)]
+    assert len(checkpoint_files(tmp_path)) == 2
+
+
+def test_processes_that_write_at_once_lose_nothing_and_leave_no_broken_file(tmp_path: Path) -> None:
+    """As replicas in containers do, where every process has the same number."""
+
+    def write(writer: int) -> None:
+        mine = folder(tmp_path)
+        for turn in range(20):
+            mine.add(seen(*(end(chain, turn + 1) for chain in range(200 * writer, 200 * writer + 200))))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert in_files(tmp_path) == [(chain, 20) for chain in range(800)]
+    assert {file.name for file in tmp_path.iterdir()} == {LOCK, "2026-11-17-postgresql-normalcy.jsonl"}
+
+
+def test_a_chain_that_another_process_saw_is_missed(settings: Settings, models_dir: Path) -> None:
+    """The other one is simulated by what it would have left in the folder."""
+    with serving(settings, models_dir) as running:
+        mine = take(running)
+        gone = end(7)
+        folder(settings.data_dir / FOLDER).add(replace(mine, ends={**mine.ends, gone.chain_id: gone}))
+        assert take(running).ends[gone.chain_id] == gone
         assert warnings(running) == ["audit_chains_lost"]
