@@ -49,6 +49,8 @@ class Database:
             self.engine.connect() as connection,
             self._interrupted(connection),
         ):
+            if self.dialect == "postgresql":  # by default every statement would see a state of its own
+                await connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
 
     @asynccontextmanager

@@ -6,9 +6,11 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
+from app.audit.changes import add_key
 from app.database.engine import Database, open_database
-from app.database.keys import make_key, save_key
+from app.database.keys import list_keys, make_key, save_key
 from app.database.migrate import pending_migrations
+from app.database.place import records_of_kind
 from app.database.times import later_month, month_of, timestamp, utc_now
 from app.errors import DatabaseNotReady, DatabaseUnavailable
 from app.settings import load_settings
@@ -55,6 +57,18 @@ async def test_a_block_that_fails_leaves_nothing_behind(database: Database) -> N
         await failing()
     async with database.reading() as connection:
         assert await connection.scalar(text("SELECT count(*) FROM api_keys")) == 0
+
+
+@anyio
+async def test_reading_sees_one_state_while_others_write(database: Database) -> None:
+    """Else a key that is made between two queries of a verification has no record, and looks smuggled in."""
+    async with database.reading() as connection:
+        assert await records_of_kind(connection, "key") == []
+        async with database.writing() as other:
+            await add_key(other, make_key("ward", ["score"], utc_now()).key, "admin", {}, utc_now())
+        assert await list_keys(connection) == []
+    async with database.reading() as connection:
+        assert (len(await records_of_kind(connection, "key")), len(await list_keys(connection))) == (1, 1)
 
 
 def test_times_are_text_in_the_order_of_time() -> None:
