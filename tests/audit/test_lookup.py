@@ -78,8 +78,35 @@ async def test_a_page_has_a_largest_and_a_smallest_size(writer: AuditWriter, dat
         assert (await find_records(connection, Filter(), limit=LARGEST_PAGE * 1000)).cursor is None
 
 
+@pytest.mark.parametrize("at", ["", "yesterday", "9999", "2026-01-01 12:00:00 é\U0001f600"])
+async def test_a_list_goes_on_behind_a_time_that_somebody_changed(
+    writer: AuditWriter, database: Database, at: str
+) -> None:
+    await writer.write([score(str(number), at=NOW) for number in range(3)])
+    async with unguarded(database) as connection:
+        await connection.execute(update(audit_records).where(audit_records.c.request_id == "1").values(at=at))
+        cursor, seen = None, []
+        for _ in range(3):
+            page = await find_records(connection, Filter(site="SoV"), cursor, limit=1)
+            seen += [(record["request_id"], record["damaged"]) for record in page.records]
+            cursor = page.cursor
+    assert cursor is None
+    assert sorted(seen) == [("0", False), ("1", True), ("2", False)]
+
+
 @pytest.mark.parametrize(
-    "cursor", ["?", "a", "AAAA", "é", base64.urlsafe_b64encode(b"2026-11-15T10:30:00.123Z '; DROP").decode()]
+    "cursor",
+    [
+        "?",
+        "a",
+        "AAAA",
+        "é",
+        base64.urlsafe_b64encode(b"2026-11-15T10:30:00.123Z '; DROP").decode(),
+        base64.urlsafe_b64encode(b'["2026-11-15T10:30:00.123Z"]').decode(),
+        base64.urlsafe_b64encode(b'["2026-11-15T10:30:00.123Z","no id"]').decode(),
+        base64.urlsafe_b64encode(b'["\\u0000","01900000-0000-7000-8000-000000000000"]').decode(),
+        base64.urlsafe_b64encode(b"[" * 20_000).decode(),
+    ],
 )
 async def test_a_cursor_from_nowhere_is_refused(database: Database, cursor: str) -> None:
     async with database.reading() as connection:
