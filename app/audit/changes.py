@@ -19,9 +19,11 @@ from app.database.keys import ApiKey, find_key, revoke_key, save_key
 from app.database.place import Place, add_records
 from app.database.times import month_of, timestamp, utc_now
 from app.domain.card import ModelRef
+from app.errors import ActivationRefused
 
 Json = dict[str, Any]
 CREATE, REVOKE = "normalcy keys create", "normalcy keys revoke"  # the only ways to change a key
+OUT_OF_ORDER = "an activation has a number that the database did not give it; `normalcy audit verify` names it."
 KeyStep = Literal["created", "revoked", "adopted"]  # adopted: it was there before changes were recorded
 ActivationStep = Literal["activated", "adopted"]
 
@@ -45,12 +47,15 @@ async def end_key(connection: AsyncConnection, key_id: str, by: str, facts: Json
 async def activate(
     connection: AsyncConnection, ref: ModelRef, draft: Draft, facts: Json, clock: Callable[[], datetime] = utc_now
 ) -> Activation:
-    """`draft` says who asked, and how."""
+    """`draft` says who asked, and how. Raises ActivationRefused if another one would stand before it for ever."""
     after = await last_activation(connection)
     now = clock()  # behind the lock, so that no version ends before it began
     told = activation_change("activated", timestamp(now), draft.principal, after)
     place = await _record(connection, replace(draft, at=now, model=ref, output=told), facts)
-    return await add_activation(connection, ref, timestamp(now), draft.principal, place)
+    made = await add_activation(connection, ref, timestamp(now), draft.principal, place)
+    if made.id <= after:  # somebody chose a number
+        raise ActivationRefused(OUT_OF_ORDER)
+    return made
 
 
 async def _record(connection: AsyncConnection, draft: Draft, facts: Json) -> Place:

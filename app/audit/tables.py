@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.audit.changes import key_columns
 from app.audit.records import UNREADABLE, decode
-from app.database.activations import Activation, all_activations
+from app.database.activations import Activation, activations_counted, all_activations
 from app.database.appender import AuditRow
 from app.database.keys import ApiKey, list_keys
 from app.database.place import Place, records_of_kind
@@ -57,11 +57,13 @@ class Change(NamedTuple):
 async def compare_tables(connection: AsyncConnection) -> tuple[RowFinding, ...]:
     keys, silent = _changes(await records_of_kind(connection, "key"), KEYS)
     activated, silent_too = _changes(await records_of_kind(connection, "activation"), ACTIVATIONS)
+    rows = await all_activations(connection)
     return (
         *silent,
         *silent_too,
         *compare_keys(await list_keys(connection), keys),
-        *compare_activations(await all_activations(connection), activated),
+        *compare_activations(rows, activated),
+        *_beyond(rows, await activations_counted(connection)),
     )
 
 
@@ -120,6 +122,13 @@ def _moved(order: Sequence[tuple[Activation, Change]]) -> Iterator[RowFinding]:
             detail = "it was made after another activation than the one that stands before it"
             yield RowFinding(RowDamage.ROW_MOVED, ACTIVATIONS, str(row.id), change.record_id, detail)
         before = row.id
+
+
+def _beyond(rows: Sequence[Activation], counted: int | None) -> Iterator[RowFinding]:
+    for row in rows:
+        if counted is not None and row.id > counted:
+            detail = "its number is higher than any that the database gave out: somebody chose it"
+            yield RowFinding(RowDamage.ROW_MOVED, ACTIVATIONS, str(row.id), None, detail)
 
 
 def _differing(

@@ -14,6 +14,12 @@ from app.database.tables import activations, audit_records
 from app.domain.card import ModelRef
 
 LOCK = 0x61637469  # "acti"
+COUNTED = """
+    SELECT coalesce(last_value, 0)
+    FROM pg_sequences, CAST(pg_get_serial_sequence('activations', 'id') AS regclass) AS counter
+    WHERE CAST(format('%I.%I', schemaname, sequencename) AS regclass) = counter
+        AND has_sequence_privilege(counter, 'SELECT')
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,11 @@ async def add_activation(connection: AsyncConnection, ref: ModelRef, at: str, by
     told = {**asdict(ref), "activated_at": at, "activated_by": by, **place._asdict()}
     added = await connection.execute(insert(activations).values(told).returning(activations.c.id))
     return Activation(added.scalar_one(), **told)
+
+
+async def activations_counted(connection: AsyncConnection) -> int | None:
+    """The highest number that PostgreSQL has given out. None: it is SQLite, or this login may not ask."""
+    return await connection.scalar(text(COUNTED)) if connection.dialect.name == "postgresql" else None
 
 
 async def all_activations(connection: AsyncConnection) -> list[Activation]:

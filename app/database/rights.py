@@ -109,8 +109,8 @@ def _attributes(connection: Connection) -> list[str]:
 
 
 def _owned(found: list[Right]) -> list[str]:
-    names = dict.fromkeys(f"{right.kind} {right.name}" for right in found if right.is_owned)
-    kinds = [name for name in names if not name.startswith("owner")]
+    objects = [right for right in found if right.is_owned and not right.kind.startswith(("owner", "column"))]
+    kinds = list(dict.fromkeys(f"{right.kind} {right.name}" for right in objects))
     more = f" and {len(kinds) - 3} more" if len(kinds) > 3 else ""
     return [f"it can act as the owner of the {', the '.join(kinds[:3])}{more}"] if kinds else []
 

@@ -10,20 +10,28 @@ Where the migrating login may not create roles, everything stays its own, and th
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
+from app.database.tables import activations
+
 OWNER, WRITER, AUDITOR = "normalcy_owner", "normalcy_writer", "normalcy_auditor"
+
+# Every column but the number: whoever chose it could place an activation before all later ones.
+NEW_ACTIVATION = tuple(f"activations.{column.name}" for column in activations.c if column.name != "id")
+ACTIVATIONS_COUNTER = "activations_id_seq"
 
 # All that the service's login may do with our tables and functions: what it has beyond this refuses its start.
 GRANTS: dict[str, dict[str, tuple[str, ...]]] = {
     WRITER: {
         "audit_records": ("INSERT",),
         "audit_head(text, uuid)": ("EXECUTE",),
-        "activations": ("SELECT", "INSERT"),
+        "activations": ("SELECT",),
+        **dict.fromkeys(NEW_ACTIVATION, ("INSERT",)),
         "api_keys": ("SELECT",),
         "alembic_version": ("SELECT",),
     },
     AUDITOR: {
         "audit_records": ("SELECT",),
         "activations": ("SELECT",),
+        ACTIVATIONS_COUNTER: ("SELECT",),  # verification compares the numbers of activations with it
         # So that verification can compare the keys with their records. What is kept of a secret is the SHA-256 of 32
         # random bytes: it opens nothing, and there is nothing to guess.
         "api_keys": ("SELECT",),
@@ -53,8 +61,14 @@ def grant(connection: Connection) -> None:
     for role, grants in GRANTS.items():
         if _exists(connection, role):
             for name, privileges in grants.items():
-                kind = "FUNCTION" if name.endswith(")") else "TABLE"
-                connection.execute(text(f"GRANT {', '.join(privileges)} ON {kind} {name} TO {role}"))
+                connection.execute(text(f"GRANT {_privileges_on(name, privileges)} TO {role}"))
+
+
+def _privileges_on(name: str, privileges: tuple[str, ...]) -> str:
+    table, _, column = name.partition(".")
+    of_column = f" ({column})" if column else ""
+    kind = "FUNCTION" if name.endswith(")") else "SEQUENCE" if name == ACTIVATIONS_COUNTER else "TABLE"
+    return f"{', '.join(privilege + of_column for privilege in privileges)} ON {kind} {table}"
 
 
 def _exists(connection: Connection, role: str) -> bool:

@@ -4,9 +4,9 @@ from datetime import timedelta
 from typing import NamedTuple
 
 import pytest
-from sqlalchemy import Executable, Update, delete, insert, text, update
+from sqlalchemy import Executable, Update, Uuid, bindparam, delete, insert, text, update
 
-from app.audit.changes import add_key, end_key, key_change, key_columns, short_chain
+from app.audit.changes import activation_change, add_key, end_key, key_change, key_columns, short_chain
 from app.audit.records import Draft
 from app.audit.tables import RowDamage, RowFinding, compare_tables
 from app.audit.writer import AuditWriter
@@ -17,6 +17,7 @@ from app.database.place import add_records
 from app.database.tables import activations, api_keys
 from app.database.times import timestamp, utc_now
 from app.domain.card import ModelRef
+from app.errors import ActivationRefused
 from tests.audit.recording import FACTS, activate, all_rows, score, verified
 
 pytestmark = pytest.mark.anyio
@@ -203,3 +204,26 @@ async def test_a_change_that_is_not_committed_leaves_no_record(database: Databas
     assert await all_rows(database) == []
     async with database.reading() as connection:
         assert await list_keys(connection) == []
+
+
+async def test_a_number_that_the_database_did_not_give_is_named_and_no_later_activation_claims_to_hold(
+    kept: Kept, database: Database
+) -> None:
+    """With a record of its own it agrees with everything else."""
+    last = kept.activations[-1].id
+    told = activation_change("activated", timestamp(NOW), "admin", last)
+    rows = short_chain([Draft("activation", NOW, "admin", model=NEWER, output=told)], FACTS, NOW)
+    values = "SELECT 9223372036854775807, 'SoV', '1.1.0', :sha256, :at, 'admin', month, chain_id, seq"
+    overriding = "OVERRIDING SYSTEM VALUE " if database.dialect == "postgresql" else ""
+    chosen = text(f"INSERT INTO activations {overriding}{values} FROM audit_records WHERE record_id = :record")
+    chosen = chosen.bindparams(bindparam("record", rows[1].record_id, Uuid()), sha256="cd" * 32, at=timestamp(NOW))
+    async with database.engine.connect() as connection:
+        await connection.execution_options(writes=True)
+        await add_records(connection, rows)
+        await connection.execute(chosen)
+        if database.dialect == "postgresql":
+            [finding] = await compare_tables(connection)
+            assert (finding.damage, finding.row) == (RowDamage.ROW_MOVED, str(2**63 - 1))
+        with pytest.raises(ActivationRefused, match="normalcy audit verify"):
+            await activate(connection)
+        await connection.rollback()

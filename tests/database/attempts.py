@@ -115,6 +115,10 @@ ATTEMPTS: dict[str, tuple[str, ...]] = {
         "INSERT INTO {schema}.activations (site, version, sha256, activated_at, activated_by) "
         "VALUES ('SoV', '9.9.9', 'ab', '2026', 'me')",
     ),
+    "an activation with a number of its own": (
+        "INSERT INTO {schema}.activations OVERRIDING SYSTEM VALUE SELECT 9223372036854775806, 'SoV', '9.9.9', 'ab', "
+        "'2026', 'me', month, chain_id, seq FROM {schema}.audit_records WHERE kind = 'score' LIMIT 1",
+    ),
     "a deletion": ("DELETE FROM {schema}.audit_records", "DELETE FROM {schema}.activations"),
     "a truncation": ("TRUNCATE {schema}.audit_records", "TRUNCATE {schema}.activations, {schema}.api_keys CASCADE"),
     "a partition without its parent": ("DELETE FROM {schema}.{partition}", "TRUNCATE {schema}.{partition}"),

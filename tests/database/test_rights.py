@@ -21,6 +21,8 @@ EXCESS = {
     f"GRANT DELETE ON {PARTITION} TO PUBLIC": f"it has DELETE on the table {PARTITION}",
     f"GRANT SELECT ON {PARTITION} TO normalcy_auditor": f"it has SELECT on the table {PARTITION}",
     "GRANT INSERT ON api_keys TO normalcy_auditor": "it has INSERT on the table api_keys",
+    "GRANT INSERT ON activations TO normalcy_writer": "it has INSERT on the table activations",
+    "GRANT INSERT (id) ON activations TO normalcy_writer": "it has INSERT on the column activations.id",
     "GRANT TRIGGER ON activations TO {login}": "it has TRIGGER on the table activations",
     "GRANT SELECT ON audit_records TO {login} WITH GRANT OPTION": "SELECT on the table audit_records with grant option",
     "GRANT UPDATE ON SEQUENCE activations_id_seq TO {login}": "it has UPDATE on the sequence activations_id_seq",

@@ -15,6 +15,7 @@ from app.database import migrate, partitions, roles
 from app.database.engine import Database, open_database
 from app.database.keys import make_key
 from app.database.partitions import partition_name
+from app.database.tables import activations
 from app.database.times import month_of, utc_now
 from app.observability import make_metrics
 from app.settings import load_settings
@@ -118,6 +119,18 @@ async def test_before_revision_3_the_original_attack_deleted_scores_and_made_a_k
     after = await _snapshot(owner)
     assert set(_changed(before, after)) >= {"rows of audit_records", "rows of api_keys"}
     assert "attacker" in str(after["rows of api_keys"])
+
+
+async def test_an_upgrade_takes_back_the_right_to_number_activations(owner: Database, server: PostgresServer) -> None:
+    await migrate.upgrade(owner)
+    name = urlsplit(owner.location).path.lstrip("/")
+    server.run("GRANT INSERT ON activations TO normalcy_writer; UPDATE alembic_version SET version_num = '0005'", name)
+    await migrate.upgrade(owner)
+    connection = await asyncpg.connect(server.service_url(name))
+    question = "SELECT has_column_privilege('activations', $1, 'INSERT')"
+    may_fill = {column.name for column in activations.c if await connection.fetchval(question, column.name)}
+    await connection.close()
+    assert may_fill == {column.name for column in activations.c} - {"id"}
 
 
 def _migrate_to_revision_2(connection: Connection) -> None:

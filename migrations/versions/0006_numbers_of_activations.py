@@ -1,0 +1,23 @@
+"""Only the database numbers activations.
+
+With INSERT on the whole table the service's login could choose a number above all that will ever be given out, and its
+activation would hold for ever. The upgrade grants the other columns, one by one. SQLite has no logins.
+"""
+
+from alembic import op
+
+revision = "0006"
+down_revision = "0005"
+
+REVOKE = """
+DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'normalcy_writer') THEN
+        REVOKE INSERT ON activations FROM normalcy_writer;
+    END IF;
+END $$
+"""
+
+
+def upgrade() -> None:
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute(REVOKE)
