@@ -15,6 +15,7 @@ from app.audit.chain import genesis, link, new_chain, seal
 from app.audit.records import Draft, encode
 from app.database.activations import Activation, add_activation, last_activation
 from app.database.appender import AuditRow
+from app.database.durability import refuse_loss
 from app.database.keys import ApiKey, find_key, revoke_key, save_key
 from app.database.place import Place, add_records
 from app.database.times import month_of, timestamp, utc_now
@@ -59,7 +60,8 @@ async def activate(
 
 
 async def _record(connection: AsyncConnection, draft: Draft, facts: Json) -> Place:
-    """Where the record stands, once the transaction of the connection is committed."""
+    """Where the record stands, once the transaction of the connection is committed. Raises NotDurable."""
+    await connection.run_sync(refuse_loss)
     rows = short_chain([draft], facts, draft.at)
     await add_records(connection, rows)
     return Place(*rows[1][:3])

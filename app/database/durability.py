@@ -11,6 +11,10 @@ survive the loss of this machine.
 
 from typing import NamedTuple
 
+from sqlalchemy import Connection, text
+
+from app.errors import NotDurable
+
 # Unlogged tables are emptied by a crash.
 POSTGRES = """
     SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes,
@@ -25,6 +29,17 @@ WAITS_FOR_EVERY_DISK = ("on", "remote_apply")
 WAITS_FOR_THIS_DISK = ("local", "remote_write")
 SQLITE_FULL = 2  # 3, EXTRA, is more; NORMAL loses the last commits with the power
 SQLITE_JOURNAL = "wal"
+
+
+def refuse_loss(connection: Connection) -> None:
+    """Raises NotDurable if a commit of this connection could be lost after it was acknowledged."""
+    if connection.dialect.name == "postgresql":
+        weakness = postgres_weakness(PostgresDurability(*connection.execute(text(POSTGRES)).one()))
+    else:
+        asked = ("PRAGMA synchronous", "PRAGMA journal_mode")
+        weakness = sqlite_weakness(*(connection.execute(text(pragma)).scalar_one() for pragma in asked))
+    if weakness:
+        raise NotDurable(weakness)
 
 
 class PostgresDurability(NamedTuple):

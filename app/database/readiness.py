@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, inspect
 
-from app.database.durability import POSTGRES, PostgresDurability, postgres_weakness
+from app.database.durability import refuse_loss
 from app.database.engine import Database
 from app.database.filesystem import refuse_network_folder
 from app.database.guards import check_definitions
@@ -12,7 +12,7 @@ from app.database.migrate import pending_migrations
 from app.database.partitions import partitions_ahead
 from app.database.tables import audit_records
 from app.database.times import utc_now
-from app.errors import DatabaseNotReady, PendingMigrations
+from app.errors import DatabaseNotReady, NotDurable, PendingMigrations
 
 
 async def check_database(database: Database, now: datetime | None = None) -> None:
@@ -37,9 +37,10 @@ def check_guards(connection: Connection) -> None:
 
 def _check_durability(connection: Connection) -> None:
     """The audit writer asks again while it runs. On SQLite it is the writer's own connection that counts."""
-    weakness = postgres_weakness(PostgresDurability(*connection.execute(text(POSTGRES)).one()))
-    if weakness:
-        raise DatabaseNotReady(weakness)
+    try:
+        refuse_loss(connection)
+    except NotDurable as error:
+        raise DatabaseNotReady(error.reason) from error
 
 
 def _check_fence(connection: Connection) -> None:

@@ -10,7 +10,7 @@ from app.database.activations import Activation, history
 from app.database.engine import Database
 from app.database.times import utc_now
 from app.domain.card import ModelRef
-from app.errors import ActivationRefused, ArtefactRefused, DatabaseUnavailable, UnknownSite
+from app.errors import ActivationRefused, ArtefactRefused, DatabaseUnavailable, NotDurable, UnknownSite
 from app.services.answer import ANSWERED, Caller
 from app.services.prepare import choose_backend, prepare
 from app.services.running import RunningService
@@ -38,6 +38,8 @@ async def activate(service: RunningService, caller: Caller, site: str, version: 
         status=ANSWERED,
         request_id=caller.request_id,
     )
+    if service.writer.not_durable:
+        raise NotDurable(service.writer.not_durable)
     facts, budget = service.writer.facts, service.writer.budget_seconds
     made = await _put_on_record(service.database, model.ref, draft, facts, budget)
     with suppress(DatabaseUnavailable):  # it is made; this process follows at its next look

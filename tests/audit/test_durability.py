@@ -9,13 +9,17 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import text
 
+from app.audit.changes import add_key
 from app.audit.writer import AuditWriter
 from app.database import sqlite
 from app.database.durability import PostgresDurability, postgres_weakness, sqlite_weakness
-from app.database.engine import Database
-from app.errors import AuditUnavailable
+from app.database.engine import Database, open_database
+from app.database.keys import make_key
+from app.database.times import utc_now
+from app.errors import AuditUnavailable, NotDurable
 from app.observability import Metrics
-from tests.audit.recording import NOT_HUNG, all_rows, score, verified, write_until_served
+from app.settings import Settings
+from tests.audit.recording import FACTS, NOT_HUNG, activate, all_rows, score, verified, write_until_served
 from tests.postgres import PostgresServer, PrivateServer
 
 pytestmark = pytest.mark.anyio
@@ -149,6 +153,23 @@ async def test_an_embedded_database_that_cannot_be_made_durable_refuses_the_star
     monkeypatch.setattr(sqlite, "PRAGMAS", (*sqlite.PRAGMAS, "PRAGMA synchronous = OFF"))
     with pytest.raises(AuditUnavailable, match="synchronous=0"):
         await open_writer()
+
+
+async def test_nor_is_a_change_of_keys_or_versions_acknowledged(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "PRAGMAS", (*sqlite.PRAGMAS, "PRAGMA synchronous = OFF"))
+    careless = open_database(settings)
+    key = make_key("ward", ["score"], utc_now()).key
+    async with careless.writing() as connection:
+        if careless.dialect == "postgresql":
+            await connection.execute(text("SET LOCAL synchronous_commit = off"))
+        with pytest.raises(NotDurable, match="may lose records"):
+            await activate(connection)
+        with pytest.raises(NotDurable, match="may lose records"):
+            await add_key(connection, key, "admin", FACTS, utc_now())
+    await careless.close()
+    assert await all_rows(database) == []
 
 
 def _ours(server: PostgresServer) -> PrivateServer:

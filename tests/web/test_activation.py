@@ -19,7 +19,9 @@ from app.services.prepare import ServedModel, prepare
 from app.settings import Settings
 from app.web.schemas.lookups import Activated, History, Models, Ready
 from tests.audit.recording import activate as put_on_record
+from tests.postgres import PostgresServer
 from tests.web.serving import READING, SCORE, Running, bearer, create_key, on_database, serving
+from tests.web.test_fail_closed import careless
 
 
 @pytest.fixture
@@ -185,3 +187,21 @@ def test_a_version_that_could_not_be_read_once_is_read_again(
     on_database(governed.settings, elsewhere)
     until(lambda: version_of(governed.score()) == "1.0.0")
     assert failures == []
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_a_database_that_could_lose_records_makes_no_version_current(governed: Running, server: PostgresServer) -> None:
+    """Even while the audit writer has not looked yet."""
+    with careless(server):
+        statuses = [activate(governed, "1.0.0").status_code for _ in range(20)]  # the first may precede the reload
+        assert statuses[-1] == 503
+        assert len(governed.records("activation")) == statuses.count(200)
+    until(lambda: activate(governed, "1.0.0").status_code == 200)
+
+
+def test_no_version_becomes_current_while_the_audit_writer_knows_of_a_loss(governed: Running) -> None:
+    governed.service.writer.not_durable = "PostgreSQL runs with fsync=off."
+    refused = activate(governed, "1.0.0")
+    assert refused.status_code == 503
+    assert refused.headers["Content-Type"] == "application/problem+json"
+    assert governed.records("activation") == []
