@@ -1,15 +1,23 @@
 #!/bin/sh
 # Runs once, inside PostgreSQL's container, when the database is made. The service logs in as a member of the writer
 # and of the auditor: it adds records and reads them, and can neither change nor remove one. Migrations and keys take
-# the administrator's login. What PostgreSQL lets everybody do and the service has no use for is taken away: temporary
+# the manager's login. What PostgreSQL lets everybody do and the service has no use for is taken away: temporary
 # objects, which can hide tables behind their names, new objects in the schema, and large objects.
+# May be repeated, also on a database that was migrated before this login was made.
 set -eu
+if [ -z "${PGPASSWORD:-}" ] && [ -n "${POSTGRES_PASSWORD_FILE:-}" ]; then
+    PGPASSWORD=$(cat "$POSTGRES_PASSWORD_FILE")
+    export PGPASSWORD
+fi
 password=$(cat "${SERVICE_PASSWORD_FILE:-/run/secrets/database_service_password}")
 psql --username "$POSTGRES_USER" --dbname "$POSTGRES_DB" --set ON_ERROR_STOP=1 --set password="$password" <<'SQL'
-CREATE ROLE normalcy_writer NOLOGIN;
-CREATE ROLE normalcy_auditor NOLOGIN;
-CREATE ROLE normalcy_service LOGIN PASSWORD :'password' IN ROLE normalcy_writer, normalcy_auditor;
 REVOKE TEMPORARY ON DATABASE :"DBNAME" FROM PUBLIC;
 REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea) FROM PUBLIC;
+SELECT format('CREATE ROLE %I NOLOGIN', missing) FROM unnest(ARRAY['normalcy_writer', 'normalcy_auditor']) AS missing
+WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = missing) \gexec
+SELECT 'CREATE ROLE normalcy_service LOGIN'
+WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'normalcy_service') \gexec
+ALTER ROLE normalcy_service PASSWORD :'password';
+GRANT normalcy_writer, normalcy_auditor TO normalcy_service;
 SQL

@@ -223,5 +223,5 @@ def test_the_service_login_joins_the_roles_of_the_migrations() -> None:
     from app.database.roles import AUDITOR, WRITER
 
     script = (ROOT / "deploy" / "create-service-login.sh").read_text()
-    assert f"IN ROLE {WRITER}, {AUDITOR};" in script
+    assert f"GRANT {WRITER}, {AUDITOR} TO" in script
     assert "normalcy_owner" not in script

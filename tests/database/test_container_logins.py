@@ -15,6 +15,7 @@ from app.database.engine import Database, open_database
 from app.database.keys import make_key, save_key
 from app.database.migrate import upgrade
 from app.database.readiness import check_database
+from app.database.rights import Rights, login_rights
 from app.database.times import utc_now
 from app.errors import DatabaseUnavailable
 from app.observability import make_metrics
@@ -119,6 +120,23 @@ async def test_a_database_that_is_older_than_the_managers_login_gets_one(
     again = opened(made, "manager", "another")
     assert await upgrade(again) == ()
     await again.close()
+
+
+async def test_a_database_that_was_migrated_before_the_services_login_was_made_gets_one(
+    made: PrivateServer, manager: Database, passwords: dict[str, str], tmp_path: Path
+) -> None:
+    await upgrade(manager)
+    administrator = f"postgresql://postgres:{passwords['admin']}@/normalcy?host={quote(str(made.folder), safe='')}"
+    connection = await asyncpg.connect(administrator)
+    await connection.execute("DROP ROLE normalcy_service; GRANT TEMPORARY ON DATABASE normalcy TO PUBLIC")
+    await connection.close()
+    for password in (passwords["service"], "another"):  # and it may be repeated
+        (tmp_path / "service").write_text(password)
+        run("create-service-login.sh", made, tmp_path)
+        service = opened(made, "service", password)
+        async with service.reading() as reading:
+            assert await reading.run_sync(login_rights) == Rights((), ())
+        await service.close()
 
 
 async def test_a_wrong_password_is_refused(made: PrivateServer, manager: Database) -> None:
