@@ -12,8 +12,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.formats import problem as kinds
 from app.observability import describe_failure
 from app.services.running import RunningService
+from app.web.call import Call
 from app.web.pace import HELD_BACK, hold_back
 from app.web.problems import Refused, framework_problem, problem_response
+from app.web.security import is_known
 
 LARGEST_HEADERS = 16 * 1024  # bytes of address, names and values, with 4 for the separators of each
 MOST_HEADERS = 100
@@ -61,7 +63,7 @@ class Envelope:
         try:
             await self._answer(scope, receive, stamped)
         except HTTPException as error:
-            await hold_back(scope)
+            await _hold_back_strangers(scope, receive)
             await framework_problem(error, scope["request_id"])(scope, receive, stamped)
         except Exception as error:  # noqa: BLE001 - the last net: a defect is answered, logged, and kills nothing
             structlog.get_logger("web").error("defect", request_id=scope["request_id"], **describe_failure(error))
@@ -75,10 +77,15 @@ class Envelope:
         line = len(scope["raw_path"]) + len(scope["query_string"])
         size = line + sum([len(name) + len(value) + 4 for name, value in headers])
         if size > LARGEST_HEADERS or len(headers) > MOST_HEADERS:
-            await hold_back(scope)
+            await _hold_back_strangers(scope, receive)
             await problem_response(Refused(kinds.HEADERS_TOO_LARGE), scope["request_id"])(scope, receive, send)
         else:
             await self.app(scope, receive, send)
+
+
+async def _hold_back_strangers(scope: Scope, receive: Receive) -> None:
+    if not is_known(Call(scope, receive)):
+        await hold_back(scope)
 
 
 def _request_id(scope: Scope) -> bytes:

@@ -42,6 +42,11 @@ def admit(call: Call, lock: Lock) -> Principal:
     raise Refused(kinds.SCOPE_MISSING if principal is not NOBODY else kinds.NO_CREDENTIAL)
 
 
+def is_known(call: Call) -> bool:
+    """Whether the request brings a valid credential, wherever it goes."""
+    return call.service.keyring.principal(_bearer(call), call.service.clock()) is not None
+
+
 def _needed(call: Call, lock: Lock) -> str | None:
     if lock == "metrics":
         return None if call.service.settings.metrics == "open" else "model:read"

@@ -11,6 +11,7 @@ from app.audit.refusals import SINGLE_RECORDS
 from app.database.times import utc_now
 from app.settings import Settings
 from app.web import pace
+from app.web.envelope import LARGEST_HEADERS
 from app.web.pace import Pace
 from tests.web.serving import READING, SCORE, Running, bearer, create_key, serving
 from tests.web.test_pipelining import answers
@@ -74,23 +75,29 @@ def test_a_known_caller_is_recorded_one_by_one_up_to_a_bound(settings: Settings,
     assert rows[-1].output["count"] == 5
 
 
+@pytest.mark.parametrize("status", [401, 404])
 def test_strangers_wait_for_their_refusals_and_nobody_waits_for_them(
-    settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     monkeypatch.setattr(pace, "BURST", 0)
     monkeypatch.setattr(pace, "PER_SECOND", 1e-3)
     monkeypatch.setattr(pace, "LONGEST_SECONDS", 4.0)
     key = create_key(settings, ["score"])
     with serving(settings, models_dir) as running, closing(connect(running)) as stranger:
-        stranger.sendall(head(running, 2) + b"{}")
+        request = head(running, 2) + b"{}"
+        stranger.sendall(request if status == 401 else request.replace(SCORE.encode(), b"/no/such/address"))
         assert running.score(READING, SCORE, headers=bearer(key)).status_code == 200
         assert running.score({}, headers=bearer(key)).status_code == 422
+        assert running.client.get("/favicon.ico", headers=bearer(key)).status_code == 404
+        assert running.client.get(SCORE, headers=bearer(key)).status_code == 405
+        too_large = {**bearer(key), "X-Long": "x" * LARGEST_HEADERS}
+        assert running.client.get("/health/live", headers=too_large).status_code == 431
         assert running.client.get("/health/live").status_code == 200
         stranger.setblocking(False)
         with pytest.raises(BlockingIOError):
             stranger.recv(1)
         stranger.setblocking(True)
-        assert stranger.recv(65536).startswith(b"HTTP/1.1 401")
+        assert stranger.recv(65536).startswith(b"HTTP/1.1 %d" % status)
         held = running.service.metrics.request_seconds["/v1/sites/{site}/score",]
         assert held._sum.get() < 4.0  # the wait is not the time that an answer takes
 
