@@ -1,6 +1,7 @@
 """Whatever can be set, asked, refused, counted or run is in the documents, and they name nothing that is not there."""
 
 import ast
+import math
 import re
 import shlex
 from collections.abc import Iterator
@@ -177,7 +178,7 @@ def test_make_targets_that_the_readme_names_are_there() -> None:
 def test_the_readme_says_whom_the_shipped_models_cover() -> None:
     for site in ("SoV", "AA"):
         ranges = load(ROOT / "models_store", site, highest_version(ROOT / "models_store", site)).card.ranges
-        youngest, oldest = int(ranges.age_years.low), int(ranges.age_years.high)
+        youngest, oldest = math.ceil(10 * ranges.age_years.low) / 10, math.floor(10 * ranges.age_years.high) / 10
         low, high = ranges.bmi_kg_m2.low, ranges.bmi_kg_m2.high
         text = " ".join(README.replace("> ", "").split())
         assert f"ages from {youngest} to {oldest} years and a body mass index up to {high:.0f} kg/m²" in text

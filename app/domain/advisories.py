@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from app.domain.limits import FAR_OUT, HIGH_BMI, LARGE_DIAMETER, Limit
 from app.domain.question import Question
-from app.domain.score import Advisory
+from app.domain.score import Advisory, Verdict
 
 LARGE = (
     "Guidelines for adults define dilatation of the aortic root and the ascending aorta by absolute size as well, from "
@@ -12,30 +12,31 @@ LARGE = (
 )
 OBESE = "The body mass index is above 50 kg/m². Was the weight given in pounds?"
 CONFIRM = "If the value is unexpected, confirm the reading and its unit (mm)."
-FAR_ABOVE = f"The score lies above 6. Aneurysms of this size exist. {CONFIRM}"
-FAR_BEYOND_ANEURYSMS = f"The score lies above 6, and few aneurysms are so wide. {CONFIRM}"
-FAR_BELOW = f"The score lies below -6, and few aortas are so narrow. {CONFIRM}"
+FAR_ABOVE = "The score lies above 6. Aneurysms of this size exist."
+FAR_BEYOND_ANEURYSMS = "The score lies above 6, and few aneurysms are so wide."
+FAR_BELOW = "The score lies below -6, and few aortas are so narrow."
+FAR_AND_NOT_RELIABLE = "The score lies beyond ±6."  # of whom the model does not cover, nothing is known to be rare
+INNER_EDGE = "Readings from inner edge to inner edge are about 3 mm smaller than those between leading edges."
 
 WIDEST_USUAL_ANEURYSM_MM = 80.0  # only the words change here, not whether there is an advisory
 
 
-def advise(question: Question, expected_ns: float | None) -> tuple[Advisory, ...]:
+def advise(question: Question, expected_ns: float | None, verdict: Verdict) -> tuple[Advisory, ...]:
     """`expected_ns` is None where the score is withheld: then nothing is said that rests on it."""
-    return tuple(_advisories(question, expected_ns))
+    return tuple(_advisories(question, expected_ns, verdict))
 
 
-def _advisories(question: Question, expected_ns: float | None) -> Iterator[Advisory]:
+def _advisories(question: Question, expected_ns: float | None, verdict: Verdict) -> Iterator[Advisory]:
     patient = question.patient
     if _beyond(LARGE_DIAMETER, question.diameter_mm, patient.age_years):
         yield Advisory("absolute_diameter", "diameter_mm", LARGE)
     missing = question.convention.not_stated
     if missing:
-        message = (
-            f"Not stated: {', '.join(missing)} of the reading. Readings by another convention differ by up to one Z."
-        )
+        message = f"Not stated: {', '.join(missing)} of the reading.{f' {INNER_EDGE}' if 'edge' in missing else ''}"
         yield Advisory("convention_not_stated", "convention", message)
     if expected_ns is not None and not FAR_OUT.holds(expected_ns):
-        yield Advisory("far_out", "diameter_mm", _far_out(question.diameter_mm, expected_ns))
+        found = _far_out(question.diameter_mm, expected_ns) if verdict != "not_reliable" else FAR_AND_NOT_RELIABLE
+        yield Advisory("far_out", "diameter_mm", f"{found} {CONFIRM}")
     if _beyond(HIGH_BMI, patient.bmi_kg_m2, patient.age_years):
         yield Advisory("bmi_high", "weight_kg", OBESE)
 

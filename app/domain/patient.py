@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-MONTHS_BELOW_YEARS = 2.0  # an infant's age is told in months
+MONTHS_BELOW_YEARS = 2  # an infant's age is told in months
 MONTHS_IN_A_YEAR = 12
 ROUNDED_MONTH = 0.01  # an age sent as 0.083 years means one month
 
@@ -67,6 +67,7 @@ def unusualness(height_cm: float, weight_kg: float) -> float:
 
 def completed_age(age_years: float) -> tuple[int, str]:
     """As people say it: completed years, or below two years completed months, with the unit."""
-    if age_years >= MONTHS_BELOW_YEARS:
-        return math.floor(age_years), "year"
-    return math.floor(MONTHS_IN_A_YEAR * age_years + ROUNDED_MONTH), "month"
+    months = math.floor(MONTHS_IN_A_YEAR * age_years + ROUNDED_MONTH)
+    if months < MONTHS_IN_A_YEAR * MONTHS_BELOW_YEARS:
+        return months, "month"
+    return max(math.floor(age_years), MONTHS_BELOW_YEARS), "year"

@@ -8,11 +8,11 @@ A message claims nothing that its own rounded numbers, or the patient's age in w
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from app.domain.card import ModelCard, Range
 from app.domain.convention import Convention
-from app.domain.patient import Patient, completed_age
+from app.domain.patient import MONTHS_IN_A_YEAR, Patient, completed_age
 from app.domain.score import Reason, Reliability, Verdict
 
 OUTSIDE = "outside_training_range"
@@ -73,10 +73,12 @@ def _width(w2: float, percentile: float, card: ModelCard) -> Iterator[Reason]:
 def _age(patient: Patient, card: ModelCard) -> Iterator[Reason]:
     age, trained, middle = patient.age_years, card.ranges.age_years, card.ranges.age_years_middle_98
     if age > trained.high:
-        message = f"The patient is older than the oldest of the training people, who was {_aged(trained.high)}."
+        compared = _compared(age, trained.high, "older", math.floor)
+        message = f"The patient is {compared[0]} than the oldest of the training people, who was {compared[1]}."
         yield Reason(OUTSIDE, message, "not_reliable", "older")
     elif age < trained.low:
-        message = f"The patient is younger than the youngest of the training people, who was {_aged(trained.low)}."
+        compared = _compared(age, trained.low, "younger", math.ceil)
+        message = f"The patient is {compared[0]} than the youngest of the training people, who was {compared[1]}."
         yield Reason(OUTSIDE, message, "not_reliable", "younger")
     elif _is_outside(age, middle):
         word = "old" if age > middle.high else "young"
@@ -84,9 +86,20 @@ def _age(patient: Patient, card: ModelCard) -> Iterator[Reason]:
         yield Reason(EDGE, message, "caution", word)
 
 
-def _aged(age_years: float) -> str:
-    number, unit = completed_age(age_years)
-    return f"{number} {unit}{'' if number == 1 else 's'} old"
+def _compared(age: float, trained: float, word: str, whole: Callable[[float], int]) -> tuple[str, str]:
+    """How the patient stands to somebody trained, and that one's age: in months where the years would be the same.
+
+    `whole` rounds the months away from the patient's age.
+    """
+    if completed_age(age) != completed_age(trained):
+        return word, f"{_counted(*completed_age(trained))} old"
+    years, months = divmod(whole(MONTHS_IN_A_YEAR * trained), MONTHS_IN_A_YEAR)
+    parts = [_counted(number, unit) for number, unit in ((years, "year"), (months, "month")) if number]
+    return f"a little {word}", f"{' and '.join(parts)} old"
+
+
+def _counted(number: int, unit: str) -> str:
+    return f"{number} {unit}{'' if number == 1 else 's'}"
 
 
 def _body(patient: Patient, card: ModelCard) -> Iterator[Reason]:
@@ -102,12 +115,13 @@ def _body(patient: Patient, card: ModelCard) -> Iterator[Reason]:
         if _is_outside(value, trained):
             far = _is_outside(value, Range(trained.low * (1.0 - share), trained.high * (1.0 + share)))
             how = f"more than {100.0 * share:g}% outside" if far else "outside"
-            message = f"The {about} lies {how} that of the training people of the same sex, {_span(trained)} {unit}."
+            whose = "the training people of the same sex"
+            message = f"The {about} is {how} the range of {whose}, {_span(trained)} {unit}."
             yield Reason(OUTSIDE, message, _verdict(far), about)
     if _is_outside(patient.bmi_kg_m2, bmi):
         far = _is_outside(patient.bmi_kg_m2, Range(bmi.low - beyond, bmi.high + beyond))
         how = f"more than {beyond:g} kg/m² outside" if far else "outside"
-        message = f"The body mass index lies {how} that of the training people, {_span(bmi)} kg/m²."
+        message = f"The body mass index is {how} the range of the training people, {_span(bmi)} kg/m²."
         yield Reason(OUTSIDE, message, _verdict(far), "body mass index")
 
 

@@ -7,6 +7,7 @@ from app.formats.wording import (
     as_given,
     begun,
     continued,
+    error_as_given,
     is_open_below,
     percent,
     person,
@@ -20,7 +21,10 @@ WARNINGS = {"caution": "caution, because", "not_reliable": "not reliable, becaus
 NOT_COVERED = "the training people do not cover this reading"
 
 # Its message speaks of a width at a score of 2; beside the interval at another score that would only confuse.
-IMPRECISE = "for people of this age, sex and body size the score is imprecise"
+IMPRECISE = {
+    "caution": "for people of this age, sex and body size the score is imprecise",
+    "not_reliable": "for people of this age, sex and body size the score is too imprecise",
+}
 
 
 def clinician_text(judged: Judged, opening: str) -> str:
@@ -43,7 +47,7 @@ def _why(reliability: Reliability) -> str:
     reason = deciding_reason(reliability)
     if reason is None:
         return NOT_COVERED
-    return IMPRECISE if reason.code == WIDE else continued(reason.message)
+    return IMPRECISE[reason.verdict] if reason.code == WIDE else continued(reason.message)
 
 
 def _reading(judged: Judged) -> str:
@@ -52,11 +56,13 @@ def _reading(judged: Judged) -> str:
 
 
 def _measured(judged: Judged, reference: Reference) -> str:
+    covered = judged.answer.reliability.verdict != "not_reliable"
+    expected, range_name = ("expected", "reference range") if covered else ("the model would expect", "range")
     interval = reference.interval_mm
     return (
         f"in this {person(judged.question.patient)} {_place(judged.site)} measured "
-        f"{as_given(judged.question.diameter_mm)} mm (expected {tenths(reference.expected_diameter_mm)} mm, "
-        f"{share(interval.probability)} reference range {tenths(interval.low)} to {tenths(interval.high)} mm)"
+        f"{as_given(judged.question.diameter_mm)} mm ({expected} {tenths(reference.expected_diameter_mm)} mm, "
+        f"{share(interval.probability)} {range_name} {tenths(interval.low)} to {tenths(interval.high)} mm)"
     )
 
 
@@ -73,7 +79,7 @@ def _with_measurement_error(judged: Judged) -> str:
     score, tails = judged.answer.score_with_measurement_error, judged.tails_with_measurement_error
     if score is None or tails is None:
         return ""
-    error = f"allowing for the stated measurement error (SD {as_given(judged.question.measurement_sd_mm)} mm)"
+    error = f"allowing for the stated measurement error (SD {error_as_given(judged.question.measurement_sd_mm)} mm)"
     return f"; {error}, the {share(score.hdi.probability)} interval is {_ends(score.hdi)} and {_probabilities(tails)}"
 
 

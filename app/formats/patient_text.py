@@ -8,22 +8,34 @@ from collections.abc import Iterator
 
 from app.domain.reliability import DIFFERS, EDGE, OUTSIDE, SPARSE, WIDE, deciding_reason
 from app.domain.score import HDI, Reason, Reference, Reliability, Score, Tails
-from app.formats.wording import Judged, as_given, begun, is_child, is_open_below, percent, share, tenths, two_digits
+from app.formats.wording import (
+    Judged,
+    as_given,
+    begun,
+    error_as_given,
+    is_child,
+    is_open_below,
+    percent_in_words,
+    share,
+    tenths,
+    two_digits,
+)
 
 # By the code and what the reason is about; {you}, {are} and {your} are those of the reader or of the reader's child.
 PLAIN_REASONS = {
     (OUTSIDE, "older"): "{you} {are} older than everyone in the comparison group",
     (OUTSIDE, "younger"): "{you} {are} younger than everyone in the comparison group",
-    (OUTSIDE, "height"): "{your} height lies outside that of the comparison group",
-    (OUTSIDE, "weight"): "{your} weight lies outside that of the comparison group",
-    (OUTSIDE, "body mass index"): "{your} weight in relation to height lies outside that of the comparison group",
+    (OUTSIDE, "height"): "{your} height is outside the range of the comparison group",
+    (OUTSIDE, "weight"): "{your} weight is outside the range of the comparison group",
+    (OUTSIDE, "body mass index"): "{your} weight for {your} height is outside the range of the comparison group",
     (OUTSIDE, "sex"): "nobody in the comparison group has {your} sex",
     (EDGE, "old"): "few people in the comparison group are as old as {you}",
     (EDGE, "young"): "few people in the comparison group are as young as {you}",
-    (DIFFERS, "convention"): "the measurement was taken in another way than in the comparison group",
+    (DIFFERS, "convention"): "the measurement was taken differently from those in the comparison group",
     (WIDE, "width"): "the comparison is less exact for people of {your} age and size",
     (SPARSE, "rarity"): "few people like {you} are in the comparison group",
 }
+TOO_UNCERTAIN = "the comparison is too uncertain for people of {your} age and size"
 NOT_COVERED = "the comparison group does not cover this measurement"
 
 ADULT = {"you": "you", "are": "are", "your": "your", "people": "people of your age, sex, height and weight"}
@@ -54,8 +66,11 @@ def patient_text(judged: Judged, opening: str) -> str:
 
 
 def plain_reason(reason: Reason | None, words: Words = ADULT) -> str:
-    found = PLAIN_REASONS.get((reason.code, reason.about)) if reason else None
-    return (found or NOT_COVERED).format_map(words)
+    if reason is None:
+        return NOT_COVERED
+    if (reason.code, reason.verdict) == (WIDE, "not_reliable"):
+        return TOO_UNCERTAIN.format_map(words)
+    return PLAIN_REASONS.get((reason.code, reason.about), NOT_COVERED).format_map(words)
 
 
 def _sentences(judged: Judged, words: Words) -> Iterator[str]:
@@ -65,7 +80,7 @@ def _sentences(judged: Judged, words: Words) -> Iterator[str]:
         return
     yield from _warned(answer.reliability, why)
     yield _measured(judged, words)
-    yield _expected(answer.reference, words)
+    yield _expected(answer.reference, answer.reliability, words)
     yield _scored(answer.score, judged.tails)
     yield from _with_measurement_error(judged)
 
@@ -84,8 +99,13 @@ def _measured(judged: Judged, words: Words) -> str:
     return f"{_place(judged.site, words)} measures {as_given(judged.question.diameter_mm)} mm across."
 
 
-def _expected(reference: Reference, words: Words) -> str:
+def _expected(reference: Reference, reliability: Reliability, words: Words) -> str:
     interval = reference.interval_mm
+    if reliability.verdict == "not_reliable":
+        return (
+            f"For {words['people']}, the model would expect {tenths(reference.expected_diameter_mm)} mm, with a range "
+            f"from {tenths(interval.low)} to {tenths(interval.high)} mm."
+        )
     return (
         f"For {words['people']}, {tenths(reference.expected_diameter_mm)} mm is expected, and about "
         f"{100 * interval.probability:.0f} in 100 of them measure between {tenths(interval.low)} and "
@@ -103,7 +123,7 @@ def _scored(score: Score, tails: Tails) -> str:
 def _with_measurement_error(judged: Judged) -> Iterator[str]:
     score, tails = judged.answer.score_with_measurement_error, judged.tails_with_measurement_error
     if score is not None and tails is not None:
-        error = as_given(judged.question.measurement_sd_mm)
+        error = error_as_given(judged.question.measurement_sd_mm)
         yield (
             f"If the measurement may be off by about {error} mm, the score lies {_between(score.hdi)}, "
             f"and {_chances(tails)}."
@@ -119,5 +139,7 @@ def _between(hdi: HDI) -> str:
 
 
 def _chances(tails: Tails) -> str:
-    below = f" and that it is below -2 is {percent(tails.below_minus_2)}" if is_open_below(tails) else ""
-    return f"the chance that it is above 2 is {percent(tails.above_2)}{below}"
+    above, below = percent_in_words(tails.above_2), percent_in_words(tails.below_minus_2)
+    if is_open_below(tails):
+        return f"the chance is {above} that it is above 2 and {below} that it is below -2"
+    return f"the chance that it is above 2 is {above}"

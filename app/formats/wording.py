@@ -1,6 +1,7 @@
 """Numbers and people in words, as both summaries write them. No certainty is claimed: "<1%" and ">99%" are the ends."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from app.domain.limits import ADULT_AGE_YEARS
 from app.domain.patient import Patient, Sex, completed_age
@@ -25,6 +26,10 @@ def percent(probability: float) -> str:
     return ">99%" if probability > 0.99 else f"{100 * probability:.0f}%"
 
 
+def percent_in_words(probability: float) -> str:
+    return percent(probability).replace("<", "less than ").replace(">", "more than ")
+
+
 def share(probability: float) -> str:
     """Of an interval, as it was asked for."""
     return f"{100 * probability:.6g}%"
@@ -39,8 +44,13 @@ def tenths(mm: float) -> str:
 
 
 def as_given(mm: float) -> str:
-    """A length that the caller sent."""
-    return f"{round(mm, 2):g}"
+    """A diameter as the caller sent it: rounded to 40 mm, one of 39.996 mm would seem to reach the 40 mm of adults."""
+    return f"{mm:.9g}"
+
+
+def error_as_given(mm: float) -> str:
+    """To three significant digits, however small."""
+    return f"{Decimal(f'{mm:.3g}'):f}"
 
 
 def is_child(patient: Patient) -> bool:

@@ -27,7 +27,7 @@ from app.domain.score import (
 from app.inference.executor import ReadyModel
 from app.services.numbers import REFERENCE_MASS, Numbers, Placed, numbers
 
-NOT_TRAINED_HERE = "Age, height, weight or body mass index lies outside that of the training people."
+NOT_TRAINED_HERE = "Age, height, weight or body mass index is outside the range of the training people."
 NO_SPREAD_HERE = "The modelled spread of people like this one is below a quarter of the overall spread."
 
 Cut = tuple[tuple[float, ...], float]  # thresholds, probability of the HDI
@@ -89,10 +89,11 @@ def _answer(
 ) -> Answer:
     reliability = judge(question.patient, question.convention, model.card, context_width)
     if reliability.verdict == "not_reliable" and not question.include_unreliable:
-        return Answer(None, None, None, None, reliability, advise(question, None))
+        return Answer(None, None, None, None, reliability, advise(question, None, reliability.verdict))
     comparators = _comparators(question, z_scores, is_outside_training_range(reliability))
     asked = error_free if question.measurement_sd_mm > 0.0 else None
-    return Answer(score, asked, reference, comparators, reliability, advise(question, score.expected_ns))
+    advisories = advise(question, score.expected_ns, reliability.verdict)
+    return Answer(score, asked, reference, comparators, reliability, advisories)
 
 
 def _scores(found: Numbers, cut: Cut) -> Iterator[Score]:

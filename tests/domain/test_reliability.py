@@ -148,10 +148,29 @@ def test_a_size_outside_the_range_is_outside_the_printed_one(high: float, height
 def test_an_age_in_whole_years_does_not_contradict_the_range() -> None:
     ranges = replace(CARD.ranges, age_years=Range(0.75, 81.68))
     (old,) = judge(replace(ORDINARY, age_years=81.9), LEADING, replace(CARD, ranges=ranges), W2).reasons
-    assert old.message == "The patient is older than the oldest of the training people, who was 81 years old."
+    assert old.message == (
+        "The patient is a little older than the oldest of the training people, who was 81 years and 8 months old."
+    )
+    (older,) = judge(replace(ORDINARY, age_years=82.0), LEADING, replace(CARD, ranges=ranges), W2).reasons
+    assert older.message == "The patient is older than the oldest of the training people, who was 81 years old."
     infant = replace(ORDINARY, age_years=0.5)
     young = judge(infant, LEADING, replace(CARD, ranges=ranges), W2).reasons[0]
     assert young.message.endswith("who was 9 months old.")
+
+
+@pytest.mark.parametrize(
+    ("youngest", "age", "words"),
+    [
+        (5.07, 5.0, "a little younger than the youngest of the training people, who was 5 years and 1 month old"),
+        (5.99, 5.0, "a little younger than the youngest of the training people, who was 6 years old"),
+        (0.79, 0.78, "a little younger than the youngest of the training people, who was 10 months old"),
+        (5.07, 4.9, " is younger than the youngest of the training people, who was 5 years old"),
+    ],
+)
+def test_nobody_is_younger_than_somebody_of_the_same_age(youngest: float, age: float, words: str) -> None:
+    ranges = replace(CARD.ranges, age_years=Range(youngest, 81.68))
+    child = replace(ORDINARY, age_years=age)
+    assert words in judge(child, LEADING, replace(CARD, ranges=ranges), W2).reasons[0].message
 
 
 @given(st.floats(0.0, 3.0), st.floats(0.0, 3.0))

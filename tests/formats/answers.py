@@ -25,7 +25,7 @@ AGE = Reason(
 )
 WEIGHT = Reason(
     "outside_training_range",
-    "The weight lies outside that of the training people of the same sex, 17 to 110 kg.",
+    "The weight is outside the range of the training people of the same sex, 17 to 110 kg.",
     "caution",
     "weight",
 )

@@ -13,7 +13,7 @@ from app.domain.reliability import judge
 from app.domain.score import HDI, Reliability, Score, Tails, Verdict
 from app.formats.patient_text import NOT_COVERED, PLAIN_REASONS, plain_reason
 from app.formats.sentences import EVALUATION, Judged, Summary, intended_use, summarise
-from app.formats.wording import percent, person
+from app.formats.wording import error_as_given, percent, person
 from tests.formats.answers import AGE, WEIGHT, WIDE, answer, reliability, score
 from tests.samples import a_card
 
@@ -67,7 +67,9 @@ def test_the_effect_of_a_measurement_error_is_told() -> None:
 def test_the_lower_side_is_told_where_it_bears_on_the_position(below: float, is_told: bool) -> None:
     summary = told(tails=Tails(0.001, below))
     assert (f"and that of lying below -2 is {percent(below)}." in summary.clinician) == is_told
-    assert (f"and that it is below -2 is {percent(below)}." in summary.patient) == is_told
+    chances = f"the chance is less than 1% that it is above 2 and {percent(below)} that it is below -2."
+    assert (chances in summary.patient) == is_told
+    assert ("the chance that it is above 2 is less than 1%." in summary.patient) != is_told
 
 
 def test_parents_read_of_their_child() -> None:
@@ -122,6 +124,35 @@ def test_an_unreliable_score_begins_with_the_warning() -> None:
     assert told("not_reliable", simulated=True).clinician.startswith(f"{EVALUATION}; not reliable, because")
 
 
+def test_beyond_the_training_people_the_model_is_said_to_expect_and_nobody_is_counted() -> None:
+    summary = told("not_reliable", patient=BOY)
+    assert "(the model would expect 35.1 mm, 95% range 29.0 to 41.2 mm)" in summary.clinician
+    assert (
+        "For children of the same age, sex, height and weight, the model would expect 35.1 mm, with a range from 29.0 "
+        "to 41.2 mm." in summary.patient
+    )
+    assert "in 100" not in summary.patient
+
+
+def test_a_score_withheld_for_its_width_alone_is_too_imprecise() -> None:
+    wide = reliability("not_reliable", replace(WIDE, verdict="not_reliable"))
+    question = Question(MAN, 41.0)
+    summary = summarise(Judged("SoV", question, answer(None, wide), UNCERTAIN, None), simulated=False)
+    assert "the score is too imprecise, so no score is given" in summary.clinician
+    assert "the comparison is too uncertain for people of your age and size, so" in summary.patient.lower()
+
+
+def test_lengths_are_written_as_sent() -> None:
+    question = Question(MAN, 39.996, measurement_sd_mm=0.004)
+    judged = Judged("SoV", question, answer(score(), VERDICTS["ok"]), UNCERTAIN, UNCERTAIN)
+    summary = summarise(judged, simulated=False)
+    assert "measured 39.996 mm" in summary.clinician
+    assert "measures 39.996 mm" in summary.patient
+    assert "(SD 0.004 mm)" in summary.clinician
+    assert "off by about 0.004 mm" in summary.patient
+    assert error_as_given(1e-9) == "0.000000001"
+
+
 def test_caution_does_not_speak_of_widths_beside_an_interval_of_another_score() -> None:
     summary = told("caution", shown=score("within", HDI(0.95, 0.31, 1.02, 0.71), 0.66))
     assert summary.clinician.startswith(
@@ -138,6 +169,7 @@ def test_caution_does_not_speak_of_widths_beside_an_interval_of_another_score() 
         (17.99, "17-year-old girl"),
         (2.0, "2-year-old girl"),
         (1.999, "23-month-old girl"),
+        (1.9999, "2-year-old girl"),
         (0.083, "1-month-old girl"),
         (0.05, "newborn girl"),
         (0.0, "newborn girl"),

@@ -28,37 +28,41 @@ TAKEN = (
 
 CLINICIAN_WORDS = """
     a about age allowing and aorta as ascending at because below body boy care caution certain cm differs edge
-    end-diastole error evaluation exceeding expected for from girl given height imprecise in index interval is kg
-    kg/m² leading less lies lying man mass measured measurement mm modality model month-old more most newborn no
-    normalcy not of old older oldest outside patient people phase probability range reading reference reliable same
-    score sd sex sinus size so stated than that the this those to training tte valsalva was weight were who woman
-    year-old years young younger youngest
+    end-diastole error evaluation exceeding expect expected for from girl given height imprecise in index interval
+    is kg kg/m² leading less little lying man mass measured measurement mm modality model month month-old months
+    more most newborn no normalcy not of old older oldest outside patient people phase probability range reading
+    reference reliable same score sd sex sinus size so stated than that the this those to too training tte
+    valsalva was weight were who woman would year-old years young younger youngest
 """
 PATIENT_WORDS = """
-    a about above across age and another aorta are artery as ascending at be because below between by care caution
-    certain certainty chance child child's children comparison estimated evaluation everyone exact expected few for
-    given group heart height if in is it large leaves less lie lies like may measure measured measurement measures
-    mm model most no not of off old older on others outside part people relation reliable result root same scale
-    score sex size so taken than that the them this to was way weight what where with you young younger your
+    a about above across age and aorta are artery as ascending at be because below between by care caution certain
+    certainty chance child child's children comparison differently estimated evaluation everyone exact expect
+    expected few for from given group heart height if in is it large leaves less lie lies like may measure
+    measured measurement measures mm model more most no not of off old older on others outside part people range
+    reliable result root same scale score sex size so taken than that the them this those to too uncertain was
+    weight what where with would you young younger your
 """
 
 N, P = r"(-?\d+(?:\.\d+)?)", r"(<1%|>99%|[1-9]\d?%)"
+W = r"(less than 1%|more than 99%|[1-9]\d?%)"
+CHANCES = rf"the chance (?:that it is above 2 is {W}|is {W} that it is above 2 and {W} that it is below -2)"
 CLINICIAN = re.compile(
-    rf"[Ii]n this (.+) the (?:sinus of Valsalva|ascending aorta) measured {N} mm \(expected {N} mm, 95% reference "
-    rf"range {N} to {N} mm\), a normalcy score of {N} \({N}% interval {N} to {N}\); the probability of exceeding 2 is "
-    rf"{P}(?: and that of lying below -2 is {P})?(?:; allowing for the stated measurement error \(SD {N} mm\), the "
-    rf"{N}% interval is {N} to {N} and the probability of exceeding 2 is {P}"
+    rf"[Ii]n this (.+) the (?:sinus of Valsalva|ascending aorta) measured {N} mm \((?:expected|the model would expect) "
+    rf"{N} mm, 95% (?:reference )?range {N} to {N} mm\), a normalcy score of {N} \({N}% interval {N} to {N}\); the "
+    rf"probability of exceeding 2 is {P}(?: and that of lying below -2 is {P})?(?:; allowing for the stated "
+    rf"measurement error \(SD {N} mm\), the {N}% interval is {N} to {N} and the probability of exceeding 2 is {P}"
     rf"(?: and that of lying below -2 is {P})?)?\.$"
 )
 PATIENT = re.compile(
     rf"aorta \(the large artery that leaves the heart\) measures {N} mm across\. For (.+) age, sex, height and weight, "
-    rf"{N} mm is expected, and about 95 in 100 of them measure between {N} and {N} mm\. On a scale where 0 is what is "
-    rf"expected and most people lie between -2 and 2, the score is estimated at {N}; it lies between {N} and {N} with "
-    rf"{N}% certainty, and the chance that it is above 2 is {P}(?: and that it is below -2 is {P})?\.(?: If the "
-    rf"measurement may be off by about {N} mm, the score lies between {N} and {N} with {N}% certainty, and the chance "
-    rf"that it is above 2 is {P}(?: and that it is below -2 is {P})?\.)?$"
+    rf"(?:the model would expect )?{N} mm(?: is expected, and about 95 in 100 of them measure between|, with a range "
+    rf"from) {N} (?:and|to) {N} mm\. On a scale where 0 is what is expected and most people lie between -2 and 2, the "
+    rf"score is estimated at {N}; it lies between {N} and {N} with {N}% certainty, and {CHANCES}\.(?: If the "
+    rf"measurement may be off by about {N} mm, the score lies between {N} and {N} with {N}% certainty, and "
+    rf"{CHANCES}\.)?$"
 )
-OUTSIDE = re.compile(rf"the (height|weight|body mass index) lies (more than {N}(?:%| kg/m²) )?outside .+?, {N} to {N} ")
+OUTSIDE = re.compile(rf"the (height|weight|body mass index) is (more than {N}(?:%| kg/m²) )?outside .+?, {N} to {N} ")
+AGE = re.compile(r"(a little )?(?:older|younger) than .+ was (?:(\d+) years?)?(?: and )?(?:(\d+) months?)? old")
 
 
 class Told(NamedTuple):
@@ -152,6 +156,9 @@ def test_both_texts_give_the_numbers_of_the_answer() -> None:
         clinician, patient = CLINICIAN.search(summary.clinician), PATIENT.search(summary.patient)
         assert clinician, summary.clinician
         assert patient, summary.patient
+        unreliable = answer.reliability.verdict == "not_reliable"
+        assert all(("model would expect" in text) == unreliable for text in (summary.clinician, summary.patient))
+        assert ("95 in 100" in summary.patient) != unreliable
         _, *told = clinician.groups()
         measured, expected, low, high, ns, mass, hdi_low, hdi_high, above, below, sd, mass_again, *with_error = told
         numbers = [question.diameter_mm, reference.expected_diameter_mm, reference.interval_mm.low]
@@ -172,7 +179,9 @@ def test_both_texts_give_the_numbers_of_the_answer() -> None:
             assert all(shown(tail, with_error[2]) for tail in asked)
         # The patient reads the same digits as the clinician.
         assert Counter(filter(None, told)) == Counter(
-            each for k, each in enumerate(patient.groups()) if each and k != 1
+            each.replace("less than ", "<").replace("more than ", ">")
+            for k, each in enumerate(patient.groups())
+            if each and k != 1
         )
 
 
@@ -198,7 +207,8 @@ def test_the_deciding_reason_stands_first_and_alone_and_follows_from_its_numbers
             continue
         assert reason.verdict == reliability.verdict
         opening = text.removeprefix(EVALUATION).lstrip(":; ").lower()
-        why = "for people of this age, sex and body size the score is imprecise"
+        how = "too imprecise" if reliability.verdict == "not_reliable" else "imprecise"
+        why = f"for people of this age, sex and body size the score is {how}"
         why = why if reason.code == "wide_interval" else reason.message.rstrip(".").lower()
         if judged.answer.score is None:
             assert opening.startswith(f"{why}, so no score is given for the ")
@@ -215,21 +225,24 @@ def test_what_is_said_of_age_and_body_is_true_of_the_printed_numbers() -> None:
     seen: Counter[str] = Counter()
     for judged, _ in everything():
         patient = judged.question.patient
-        years = int(patient.age_years)
         values = {"height": patient.height_cm, "weight": patient.weight_kg, "body mass index": patient.bmi_kg_m2}
         for reason in judged.answer.reliability.reasons:
             message = reason.message[:1].lower() + reason.message[1:]
             seen[reason.about] += 1
             if reason.about in ("older", "younger"):
-                other = int(message.split()[-3])
-                assert years >= other if reason.about == "older" else years <= other
+                found = AGE.search(message)
+                assert found, message
+                other = int(found[2] or 0) + int(found[3] or 0) / 12
+                own = patient.age_years if found[1] else int(patient.age_years)
+                assert own > other if reason.about == "older" else own < other
+                seen["little"] += bool(found[1])
             elif found := OUTSIDE.match(message):
                 low, high = float(found[4]), float(found[5])
                 assert not low <= values[found[1]] <= high
                 assert (found[2] is not None) == (reason.verdict == "not_reliable")
             elif reason.about == "width":
                 assert judged.answer.reliability.context_hdi_width > float(message.split()[-1].rstrip("."))
-    assert {"older", "younger", "height", "weight", "body mass index", "width", "old", "young"} <= set(seen)
+    assert {"older", "younger", "little", "height", "weight", "body mass index", "width", "old", "young"} <= set(seen)
 
 
 def test_ages_are_whole_and_children_are_children() -> None:
