@@ -31,6 +31,7 @@ from app.maths.kernels import Kernel
 from app.maths.posterior import HeteroscedasticPosterior, SparseGP
 from app.maths.scaling import Scaling
 from app.store import publish
+from app.training.gates import calibration_gates
 
 LEADING = Convention("leading", "end-diastole", "TTE")
 
@@ -63,7 +64,11 @@ def a_card(site: str = "SoV", version: str = "1.0.0") -> ModelCard:
         calibration=Calibration(
             5,
             (TailCheck("all", 200, 0.02, 0.03), TailCheck("male", 90, 0.022, 0.033)),
-            (MethodFit("NS", -2.5, 0.02, 0.03, 0.04), MethodFit("linear", -2.6, 0.01, 0.05, 0.07)),
+            (
+                MethodFit("NS", -2.5, 0.02, 0.03, 0.04),
+                MethodFit("linear", -2.6, 0.01, 0.05, 0.07),
+                MethodFit("altman", -2.55, 0.02, 0.04, 0.05),
+            ),
             (0.1,) * 10,
         ),
         gates=(Gate("predictive tail below", 0.02, 0.005, 0.045),),
@@ -101,7 +106,9 @@ def a_golden_case() -> GoldenCase:
 
 def publish_a_model(root: Path, site: str = "SoV", version: str = "1.0.0", seed: int = 0) -> ModelRef:
     card = a_card(site, version)
-    return publish(root, card, a_posterior(seed), (a_golden_case(),), card_markdown(card))
+    return publish(
+        root, card, a_posterior(seed), (a_golden_case(),), card_markdown(card, calibration_gates(card.calibration))
+    )
 
 
 def a_ready_model(seed: int = 0) -> ReadyModel:

@@ -1,4 +1,4 @@
-"""Does the 95 % HDI hold the true z of simulated people? Many cohorts, because one cohort's answer varies by points.
+"""Does the 95% HDI hold the true z of simulated people? Many cohorts, because one cohort's answer varies by points.
 
 Each round trains on a fresh cohort and asks about fresh people of the same generator, whose true z (mm) is known.
 """
@@ -66,7 +66,7 @@ def one_round(seed: int, site: str, size: int, recipe: Recipe, age: AgeTransform
     hit, heavy = _hits(fitted.posterior, fresh, site, age), _heavy_adults(fresh, seed)
     width_trained = normalcy.context_width(fitted.posterior.predict(x))
     groups = dict(_groups(cohort, fresh, normalcy.context_width(moments), width_trained))
-    inner, pit = groups["inside 5–95 %"], predictive.cdf(y, moments)
+    inner, pit = groups["inside 5–95%"], predictive.cdf(y, moments)
     return CoverageRound(
         seed=seed,
         people={name: int(mask.sum()) for name, mask in groups.items()} | {HEAVY: len(heavy.age_years)},
@@ -111,7 +111,7 @@ def _group(name: str, rounds: Sequence[CoverageRound]) -> GroupCoverage:
 
 
 def _hits(posterior: HeteroscedasticPosterior, people: SimulatedPeople, site: str, age: AgeTransform) -> Mask:
-    """[N] is the true z within the 95 % HDI?"""
+    """[N] is the true z within the 95% HDI?"""
     truth = people.sites[site].true_z_mm
     interval = normalcy.hdi(people.sites[site].diameter_mm, posterior.predict(people.covariates(age)))
     return np.asarray((interval.low <= truth) & (truth <= interval.high))
@@ -132,14 +132,14 @@ def _groups(
 ) -> Iterator[tuple[str, Mask]]:
     everybody = np.ones(len(width), dtype=bool)
     inner = _inside(cohort, fresh, (5.0, 95.0))
-    yield "inside 5–95 %", inner
+    yield "inside 5–95%", inner
     yield "everybody", everybody
     for low, high in AGE_BANDS:
         yield f"{low} to {high - 1} years", (fresh.age_years >= low) & (fresh.age_years < high)
     yield "men", fresh.male
     yield "women", ~fresh.male
-    yield "sparse (widest 5 % of W2)", width > np.quantile(width_trained, 1.0 - SPARSE_SHARE)
-    yield "outside 5–95 %", ~inner
+    yield "sparse (widest 5% of W2)", width > np.quantile(width_trained, 1.0 - SPARSE_SHARE)
+    yield "outside 5–95%", ~inner
     yield "just beyond the training range, same generator", ~_inside(cohort, fresh, (0.0, 100.0))
 
 
@@ -194,6 +194,6 @@ def _notes(rounds: Sequence[CoverageRound]) -> list[str]:
     return [
         f"Weighted Kendall tau of W2 against an isolation forest on the training contexts: "
         f"mean {mean('kendall_tau'):.2f}, lowest {lowest:.2f}.  ",
-        f"Inside 5–95 %: {mean('below'):.1%} fall below and {mean('above'):.1%} above their 95 % predictive interval "
-        f"(2.5 % each is ideal); mean of E[NS] minus the true z {mean('bias'):+.3f}.",
+        f"Inside 5–95%: {mean('below'):.1%} fall below and {mean('above'):.1%} above their 95% predictive interval "
+        f"(2.5% each is ideal); mean of E[NS] minus the true z {mean('bias'):+.3f}.",
     ]

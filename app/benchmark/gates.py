@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from app.domain.card import EVERYBODY, ModelCard, TailCheck, tail_gate
-from app.training.gates import FAMILY_ERROR, check_gates, failures, tail_gates
+from app.training.gates import FAMILY_ERROR, calibration_gates, failures, tail_gates
 from app.training.people import AGE_BANDS
 
 SEXES = ("male", "female")
@@ -44,7 +44,7 @@ def models() -> tuple[Model, ...]:
         Model("both tails doubled", (0.05, 0.05)),
         Model("spread a quarter too wide", (wide, wide)),
         Model("upper tail of women doubled", (0.025, 0.025), "female", (0.025, 0.05)),
-        Model("upper tail 10 % from 60 years on", (0.025, 0.025), AGE_BANDS[-1][0], (0.025, 0.10)),
+        Model("upper tail 10% from 60 years on", (0.025, 0.025), AGE_BANDS[-1][0], (0.025, 0.10)),
     )
 
 
@@ -91,7 +91,7 @@ def render(found: Mapping[str, Sequence[float]], draws: int, shipped: Sequence[M
         *body,
         "",
         "The second row: simulated people are log-normal around their mean, the model's noise is Gaussian in mm, so "
-        "its true tails are 1.7 and 3.3 % (`docs/coverage.md`). No allowance is made for that: the more people a table "
+        "its true tails are 1.7 and 3.3% (`docs/coverage.md`). No allowance is made for that: the more people a table "
         "has, the surer such a misfit is refused.",
         "",
         f"The Student-t row: fitted to Gaussian people, a t with 6 degrees of freedom gets the scale "
@@ -106,7 +106,7 @@ def render(found: Mapping[str, Sequence[float]], draws: int, shipped: Sequence[M
 
 
 def _shipped(card: ModelCard) -> str:
-    gates = check_gates(card.calibration, 0.0, 0)
+    gates = calibration_gates(card.calibration)
     everybody = [gate for gate in gates if gate.name.endswith(f", {EVERYBODY}")]
     shares = "; ".join(
         f"{gate.name}: {gate.measured:.2%}, allowed {gate.low:.2%} to {gate.high:.2%}" for gate in everybody

@@ -1,6 +1,6 @@
 """What a score costs: our exact numbers against 30,000 draws, in one run, in rounds that alternate.
 
-Both sides give the expected score, the 95 % HDI and the exceedance of 2 and -2 from the same moments. The draws get the
+Both sides give the expected score, the 95% HDI and the exceedance of 2 and -2 from the same moments. The draws get the
 cheapest honest treatment: sorted once, the shortest window of the sorted sample for the HDI, no density estimate.
 Times are of the processor, so that other work on the machine does not count; one thread does it all.
 """

@@ -55,10 +55,12 @@ def show_card(
     """The model card of a version."""
     from app.formats.card_markdown import card_markdown
     from app.store import highest_version, load
+    from app.training.gates import calibration_gates
 
     model = load(models, site, version or highest_version(models, site))
     answer = {"sha256": model.ref.sha256, "card": model.card}
-    show(answer, json, lambda: Console().print(Markdown(card_markdown(model.card))))
+    text = card_markdown(model.card, calibration_gates(model.card.calibration))
+    show(answer, json, lambda: Console().print(Markdown(text)))
 
 
 @group.command()

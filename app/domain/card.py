@@ -12,7 +12,7 @@ CARD_FORMAT = 1
 
 NOT_GAUSSIAN = (
     "With Student-t noise (robust) the spread is the scale of that distribution, while percentiles, intervals and "
-    "sentences are those of Gaussian noise: about 9 % instead of 5 % of healthy people would lie outside their 95 % "
+    "sentences are those of Gaussian noise: about 9% instead of 5% of healthy people would lie outside their 95% "
     "interval."
 )
 
@@ -21,7 +21,7 @@ EVERYBODY = "all"  # the group of all held-out people
 
 def tail_gate(side: str, group: str) -> str:
     """The name of a gate on held-out people "below", "above" or "outside" their predictive interval."""
-    return f"share {side} the 95 % interval, {group}"
+    return f"share {side} the 95% interval, {group}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class TrainingRecord:
 
 @dataclass(frozen=True, slots=True)
 class TailCheck:
-    """Held-out people beyond each end of their own central 95 % predictive interval; 0.025 is ideal."""
+    """Held-out people beyond each end of their own central 95% predictive interval; 0.025 is ideal."""
 
     group: str  # "all", "male", "female", "18 to 39 years", ...
     people: int
@@ -104,7 +104,7 @@ class MethodFit:
 
     method: str  # "NS", "linear", "altman"
     log_density: float  # mean predictive log density, natural log, of mm
-    below: float  # share of held-out people below its 2.5 % limit
+    below: float  # share of held-out people below its 2.5% limit
     above: float
     pit_deviation: float  # largest distance of the PIT's distribution from uniform (Kolmogorov)
 

@@ -45,7 +45,7 @@ class GoldenMoments:
 @dataclass(frozen=True, slots=True)
 class GoldenOutputs:
     expected_ns: float
-    hdi_low: float  # 95 %
+    hdi_low: float  # 95%
     hdi_high: float
     above_2: float  # P(NS > 2)
     below_minus_2: float  # P(NS < -2)

@@ -22,7 +22,8 @@ NOT_FOR_CARE = "**Evaluation model, trained on simulated people. Not for care.**
 NOT_STATED = "not stated"
 
 
-def card_markdown(card: ModelCard) -> str:
+def card_markdown(card: ModelCard, limits_today: Sequence[Gate]) -> str:
+    """`limits_today`: the gates that its calibration would have to pass now; those on the card are of its own day."""
     sections = (
         _title(card),
         _cohort(card.cohort),
@@ -31,7 +32,7 @@ def card_markdown(card: ModelCard) -> str:
         _reliability(card.reliability, card.width_quantiles),
         _calibration(card.calibration),
         _gates(card.gates),
-        promises(card),
+        promises(card, limits_today),
         _comparators(card.comparators, card.covariates),
         _training(card.training, card.kernel),
     )
@@ -63,7 +64,7 @@ def _convention(convention: Convention) -> list[str]:
 def _ranges(ranges: TrainingRanges) -> list[str]:
     rows = [
         ("age, years", *_ends(ranges.age_years)),
-        ("age, years, middle 98 %", *_ends(ranges.age_years_middle_98)),
+        ("age, years, middle 98%", *_ends(ranges.age_years_middle_98)),
         *((f"height, cm, {sex}", *_ends(span)) for sex, span in sorted(ranges.height_cm.items())),
         *((f"weight, kg, {sex}", *_ends(span)) for sex, span in sorted(ranges.weight_kg.items())),
         ("body mass index, kg/m²", *_ends(ranges.bmi_kg_m2)),
@@ -72,15 +73,15 @@ def _ranges(ranges: TrainingRanges) -> list[str]:
 
 
 def _reliability(limits: ReliabilityLimits, quantiles: Sequence[float]) -> list[str]:
-    share = f"{100 * limits.size_beyond_share:g} %"
+    share = f"{100 * limits.size_beyond_share:g}%"
     rows = [
         (
-            "W2, width of the 95 % interval at a score of 2",
+            "W2, width of the 95% interval at a score of 2",
             f"> {limits.width_caution:g}",
             f"> {limits.width_not_reliable:g}",
         ),
         ("percentile of W2 among the training people", f"> {limits.width_percentile_caution:g}", ""),
-        ("age", "outside the middle 98 %", "outside the range"),
+        ("age", "outside the middle 98%", "outside the range"),
         ("height, weight", "outside the range of the sex", f"more than {share} beyond it"),
         ("body mass index", "outside the range", f"more than {limits.bmi_beyond_kg_m2:g} kg/m² beyond it"),
         ("edge, phase, modality", "one differs", f"{limits.convention_differences_not_reliable} or more differ"),
@@ -100,7 +101,7 @@ def _calibration(calibration: Calibration) -> list[str]:
     return [
         f"## Calibration on {calibration.folds} held-out folds",
         "",
-        "People beyond each end of their own central 95 % interval; 2.5 % is ideal.",
+        "People beyond each end of their own central 95% interval; 2.5% is ideal.",
         "",
         *table(("group", "people", "below", "above"), tails),
         "Methods on the same folds; a higher log density is better, a smaller PIT deviation too.",
@@ -112,8 +113,12 @@ def _calibration(calibration: Calibration) -> list[str]:
 
 
 def _gates(gates: Sequence[Gate]) -> list[str]:
-    rows = ((g.name, f"{g.measured:.4g}", f"{g.low:.4g}", f"{g.high:.4g}", "yes" if g.passed else "NO") for g in gates)
-    return ["## Gates of publication", "", *table(("gate", "measured", "from", "to", "passed"), rows)]
+    named = ((g.name.replace(" %", "%"), g) for g in gates)  # as earlier versions wrote it
+    rows = (
+        (name, f"{g.measured:.4g}", f"{g.low:.4g}", f"{g.high:.4g}", "yes" if g.passed else "NO") for name, g in named
+    )
+    note = "With the limits of the day of publication."
+    return ["## Gates of publication", "", note, "", *table(("gate", "measured", "from", "to", "passed"), rows)]
 
 
 def _comparators(comparators: Comparators, covariates: Sequence[str]) -> list[str]:

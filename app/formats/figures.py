@@ -63,7 +63,7 @@ def share_bars(shares: Mapping[str, Mapping[str, float]]) -> Figure:
     labels, values = [row[0] for row in rows][::-1], [100 * row[1] for row in rows][::-1]
     axes.barh(labels, values, color="0.55", height=0.6)
     for place, value in enumerate(values):
-        axes.text(value + 1, place, f"{value:.1f} %", va="center", fontsize=8)
+        axes.text(value + 1, place, f"{value:.1f}%", va="center", fontsize=8)
     axes.set(xlabel="people, %", xlim=(0, 112), xticks=range(0, 101, 20))
     return figure
 

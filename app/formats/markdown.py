@@ -12,7 +12,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"
 
 
 def plain(text: str) -> str:

@@ -10,5 +10,5 @@ Symbols, fixed once for all of the code:
     f1  latent mean of y          f2  latent log standard deviation of y
     m1, v1, m2, v2                posterior means and variances of f1 and f2 at a person (s = sqrt(v))
     NS  = (y - f1) / exp(f2)      the normalcy score, a random variable
-    W2  width of the 95 % HDI of NS at the diameter m1 + 2 exp(m2): what the context alone leaves open
+    W2  width of the 95% HDI of NS at the diameter m1 + 2 exp(m2): what the context alone leaves open
 """

@@ -89,7 +89,7 @@ def safe_hdi(y: Values, moments: Moments, mass: float = 0.95, measurement_varian
 
 
 def context_width(moments: Moments) -> Array:
-    """W2: the width of the 95 % HDI at the diameter m1 + 2 exp(m2), which the context alone decides."""
+    """W2: the width of the 95% HDI at the diameter m1 + 2 exp(m2), which the context alone decides."""
     return hdi(_context_diameter(moments), moments, CONTEXT_MASS).width
 
 

@@ -25,7 +25,7 @@ from app.maths.posterior import HeteroscedasticPosterior
 from app.store import publish as publish_in_store
 from app.training.calibration import cross_validate, summarise
 from app.training.fit import Fit, fit
-from app.training.gates import check_gates, failures
+from app.training.gates import calibration_gates, check_gates, failures
 from app.training.people import Table, training_ranges
 from app.training.recipe import Recipe
 
@@ -101,7 +101,7 @@ def publish(root: Path, candidate: Candidate) -> ModelRef:
     failed = failures(candidate.card.gates)
     if failed:
         raise GateFailed(failed)
-    card_for_people = card_markdown(candidate.card)
+    card_for_people = card_markdown(candidate.card, calibration_gates(candidate.card.calibration))
     return publish_in_store(root, candidate.card, candidate.posterior, candidate.golden, card_for_people)
 
 

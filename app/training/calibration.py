@@ -15,7 +15,7 @@ from app.maths.metrics import kolmogorov_distance
 from app.maths.moments import Array, Moments
 from app.training.people import AGE_BANDS, in_band
 
-TAIL = 0.025  # outside each end of the central 95 % interval
+TAIL = 0.025  # outside each end of the central 95% interval
 
 
 class Predictor(Protocol):

@@ -27,7 +27,7 @@ ADULT_AGES = (18.0, 85.0)
 HEALTHY_AGE = (45.0, 16.0)  # mean and sd of the adults before the cut
 HEALTHY_CORRELATION = 0.6  # of the residuals of SoV and AA; an assumption
 
-# Matched to Detaint et al. 2014: 48±15 years, 72 % men, SoV 37.1±6 and AA 37.9±6 mm.
+# Matched to Detaint et al. 2014: 48±15 years, 72% men, SoV 37.1±6 and AA 37.9±6 mm.
 BICUSPID_AGE = (48.0, 15.0)
 BICUSPID_MEN_SHARE = 0.72
 BICUSPID_Z_MEAN = (1.33, 2.36)  # SoV, AA
@@ -68,7 +68,7 @@ class SimulatedPeople:
 
 
 def simulate_cohort(n: int, seed: int) -> SimulatedPeople:
-    """n healthy people: 15 % of 5 to 18 years, the others of 18 to 85; as many men as women, give or take one."""
+    """n healthy people: 15% of 5 to 18 years, the others of 18 to 85; as many men as women, give or take one."""
     rng = np.random.default_rng(seed)
     children = round(CHILDREN_SHARE * n)
     age = np.concatenate([_children_ages(rng, children), _adult_ages(rng, n - children, HEALTHY_AGE)])

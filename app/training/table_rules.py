@@ -22,9 +22,9 @@ SERVED = (limits.AGE, limits.HEIGHT, limits.WEIGHT, limits.DIAMETER)
 ROWS_NAMED = 5  # enough to see the pattern; a sentence must stay readable
 FEWEST_PEOPLE = 100
 FEWEST_OF_A_SEX = 20  # five folds leave 16 to train on; with fewer the effect of sex is a guess
-FEWEST_IN_A_BAND = 10  # the spread of ten people is known to ±22 % at best
+FEWEST_IN_A_BAND = 10  # the spread of ten people is known to ±22% at best
 
-# Whole years, cm, kg and mm make about one chance repeat in 1,000 people; 2 % means that tables were merged twice.
+# Whole years, cm, kg and mm make about one chance repeat in 1,000 people; 2% means that tables were merged twice.
 REPEATS_REFUSED_SHARE = 0.02
 
 # Half of a healthy cohort is never heavier. In pounds an adult median of 21 kg/m² reads 46, a child's 15.5 reads 34.

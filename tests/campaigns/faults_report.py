@@ -66,12 +66,12 @@ def _cells(found: Found) -> list[str]:
     counts = (*kept, t.refused, t.unexpected, t.unanswered)
     times = [f"{t.slowest_refusal:.2f} s" if t.refused else "–"]
     times += [f"{seconds:.2f} s" for seconds in (t.slowest_answer, median(t.returns or [0.0]), t.slowest_return)]
-    bound = "–" if lost else f"≤ {100 * rule_of_three(t.cycles):.1f} %"
+    bound = "–" if lost else f"≤ {100 * rule_of_three(t.cycles):.1f}%"
     return [part.name, part.database, *(f"{count:,}" for count in counts), *times, bound]
 
 
 def rule_of_three(trials: int) -> float:
-    """The 95 % upper bound on the chance of an event that did not happen in so many trials."""
+    """The 95% upper bound on the chance of an event that did not happen in so many trials."""
     return min(3.0 / trials, 1.0)
 
 
@@ -94,7 +94,7 @@ def _reading(found: Sequence[Found]) -> list[str]:
         f"again within {RETURN_SECONDS:.0f} s of the restart, or of the end of the fault. **{verdict}**",
         f"The machine was shared: between {loads[0]:.1f} and {loads[-1]:.1f} processes wanted to run at a time, "
         "clients and database included, on the cores named above.",
-        "*per cycle*: nothing lost in N cycles leaves a loss in at most 3/N of them, with 95 % confidence (rule of "
+        "*per cycle*: nothing lost in N cycles leaves a loss in at most 3/N of them, with 95% confidence (rule of "
         "three).",
     )
     return [line for point in points for line in _wrapped(point, "- ", "  ")]

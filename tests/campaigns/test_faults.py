@@ -111,5 +111,5 @@ def test_a_kept_promise_is_told_with_its_bound() -> None:
     tally = replace(GOOD, unanswered=24, returns=[1.0, 2.0, 4.0])
     told = report([Found(replace(PART, drops_connections=True), tally, INTACT)], [], ["stamp"])
     assert "All of it held." in told
-    assert "| 2.00 s | 4.00 s | ≤ 6.0 % |" in told
+    assert "| 2.00 s | 4.00 s | ≤ 6.0% |" in told
     assert rule_of_three(2) == 1.0

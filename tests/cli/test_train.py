@@ -112,6 +112,6 @@ def test_a_model_that_fails_a_gate_is_not_published(hospital: Path, tmp_path: Pa
     write(tmp_path / "people.csv", rows)
     done = normalcy("train", "people.csv", *TRAIN, cwd=tmp_path)
     assert done.returncode == 1
-    assert "The model is not published. Gate 'share above the 95 % interval, all'" in done.stderr
+    assert "The model is not published. Gate 'share above the 95% interval, all'" in done.stderr
     assert "missed by" in done.stderr
     assert not (tmp_path / "models_store").exists()

@@ -194,5 +194,5 @@ def test_one_person_without_a_usable_prediction_closes_the_gates(name: str, valu
     assert np.isnan([calibration.methods[0].log_density, calibration.methods[0].pit_deviation]).all()
     told = failures(check_gates(calibration, 0.0, 0))
     assert any("not finite" in sentence for sentence in told)
-    assert any("share below the 95 % interval, all" in sentence for sentence in told)
+    assert any("share below the 95% interval, all" in sentence for sentence in told)
     assert failures(check_gates(summarise(seen, age, male), 0.0, 0)) == []

@@ -47,7 +47,7 @@ def test_a_sound_model_passes_every_gate() -> None:
 
 
 def limits(people: int, share: float, cells: int) -> tuple[int, int]:
-    """By scipy.stats, another way than the code's: 1 % over the cells, half of a cell's part for either side."""
+    """By scipy.stats, another way than the code's: 1% over the cells, half of a cell's part for either side."""
     error = 0.01 / cells / 2.0
     return int(binom.ppf(error, people, share)), int(binom.isf(error, people, share))
 
@@ -66,7 +66,7 @@ def test_a_tail_may_hold_as_many_people_as_an_exact_binomial_test_allows(people:
     for count, passes in ((low, True), (high, True), (high + 1, False), (low - 1, False)):
         if count >= 0:
             tails = (TailCheck("all", people, count / people, round(0.025 * people) / people),)
-            found = gate(replace(SOUND, tails=tails), "share below the 95 % interval, all")
+            found = gate(replace(SOUND, tails=tails), "share below the 95% interval, all")
             assert found.passed == passes
             assert (round(found.low * people), round(found.high * people)) == (low, high)
 
@@ -74,10 +74,10 @@ def test_a_tail_may_hold_as_many_people_as_an_exact_binomial_test_allows(people:
 def test_the_cells_share_one_per_cent() -> None:
     """Everybody, two sexes and one age band of 100 people or more: nine cells. The band of 40 is no cell."""
     low, high = limits(1110, 0.025, cells=9)
-    found = gate(SOUND, "share above the 95 % interval, all")
+    found = gate(SOUND, "share above the 95% interval, all")
     assert (round(found.low * 1110), round(found.high * 1110)) == (low, high)
     low, high = limits(1110, 0.05, cells=9)
-    found = gate(SOUND, "share outside the 95 % interval, all")
+    found = gate(SOUND, "share outside the 95% interval, all")
     assert (round(found.low * 1110), round(found.high * 1110)) == (low, high)
     assert not any("60 years" in gate.name for gate in check_gates(SOUND, 0.0, 0))
 
@@ -85,7 +85,7 @@ def test_the_cells_share_one_per_cent() -> None:
 def test_the_limits_are_tighter_than_half_a_point_to_4_7_and_a_sex_has_a_lower_one() -> None:
     tails = tuple(TailCheck(group, people, 0.025, 0.025) for group, people in OF_1110)
     everybody, women = (
-        gate(replace(SOUND, tails=tails), f"share below the 95 % interval, {g}") for g in ("all", "female")
+        gate(replace(SOUND, tails=tails), f"share below the 95% interval, {g}") for g in ("all", "female")
     )
     assert (everybody.low, everybody.high) == (12 / 1110, 47 / 1110)
     assert (women.low, women.high) == (3 / 555, 28 / 555)
@@ -100,12 +100,12 @@ OF_1110 = (
 def test_a_spread_a_quarter_too_wide_fails_by_both_tails_together() -> None:
     tails = (TailCheck("all", 1110, 13 / 1110, 13 / 1110), *SOUND.tails[1:])  # neither tail alone is too small
     (sentence,) = failed(replace(SOUND, tails=tails))
-    assert sentence.startswith("Gate 'share outside the 95 % interval, all'")
+    assert sentence.startswith("Gate 'share outside the 95% interval, all'")
 
 
 def test_an_empty_tail_fails() -> None:
     sentences = failed(replace(ALONE, tails=(TailCheck("all", 1110, 0.05, 0.0),)))
-    assert any(one.startswith("Gate 'share above the 95 % interval, all': 0 was measured") for one in sentences)
+    assert any(one.startswith("Gate 'share above the 95% interval, all': 0 was measured") for one in sentences)
 
 
 def test_a_group_of_a_hundred_people_is_judged_and_a_smaller_one_is_not() -> None:

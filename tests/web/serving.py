@@ -25,6 +25,7 @@ from app.inference.golden import golden_cases
 from app.services.running import RunningService
 from app.settings import Settings
 from app.store import publish
+from app.training.gates import calibration_gates
 from app.web.app import create_app
 from app.web.server import Server, bind, make_server
 from tests.postgres import as_service
@@ -50,7 +51,7 @@ def publish_small(root: Path, site: str, version: str, seed: int) -> None:
         GoldenInput(Patient(30.0, Sex.FEMALE, 165.0, 60.0), -2.5),
     ]
     golden = golden_cases(inputs, card.age_transform, posterior.predict)
-    publish(root, card, posterior, golden, card_markdown(card))
+    publish(root, card, posterior, golden, card_markdown(card, calibration_gates(card.calibration)))
 
 
 @dataclass(frozen=True)

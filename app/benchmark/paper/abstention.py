@@ -1,4 +1,4 @@
-"""Table 3: what is gained when the 5 % least certain rows get no answer, by several ideas of uncertainty."""
+"""Table 3: what is gained when the 5% least certain rows get no answer, by several ideas of uncertainty."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def width_by_score(study: Study) -> dict[str, WidthByScore]:
 
 
 def kept_rows(uncertainty: Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """All but the 5 % with the largest uncertainty."""
+    """All but the 5% with the largest uncertainty."""
     dropped = round(DROPPED_SHARE * len(uncertainty))
     kept = np.ones(len(uncertainty), dtype=bool)
     kept[np.argsort(-uncertainty, kind="stable")[:dropped]] = False

@@ -140,7 +140,7 @@ def _widths(heatmaps: dict[str, Any]) -> Iterator[str]:
     yield "![The width of the HDI over age and body surface area](paper/clinical_heatmaps.svg)"
     yield ""
     yield (
-        f"The width i of the 95 % HDI at {diameter:.0f} mm, as in the paper; the dots are the people of training. A "
+        f"The width i of the 95% HDI at {diameter:.0f} mm, as in the paper; the dots are the people of training. A "
         "body of a given age, sex and surface area has the mean height that those people had, by least squares. The "
         "interval is wide where there are no dots, as the picture shows. It is also wide where the diameter is far "
         "from normal, since i grows with |NS|; the width W2 at a score of 2 depends on the context alone. Medians "

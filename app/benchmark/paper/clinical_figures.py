@@ -62,7 +62,7 @@ def heatmaps(found: dict[str, Any], path: Path) -> None:
         for axes in grid[:, 0]:
             axes.set_ylabel("body surface area, m²")
         figure.colorbar(
-            shades, ax=grid, label="i, the width of the 95 % HDI of NS (standard deviations)", shrink=0.8, aspect=35
+            shades, ax=grid, label="i, the width of the 95% HDI of NS (standard deviations)", shrink=0.8, aspect=35
         )
 
 
@@ -106,7 +106,7 @@ def _patient(axes: Axes, patient: dict[str, Any]) -> None:
 def _score(axes: Axes, own: dict[str, Any], place: int) -> None:
     density = np.array(own["density"])
     # Only the lowest one is named, so that the legend says each thing once.
-    names = ("density of NS", "95 % HDI", "E[NS]", "linear Z", "true z") if place == 0 else ("_",) * 5
+    names = ("density of NS", "95% HDI", "E[NS]", "linear Z", "true z") if place == 0 else ("_",) * 5
     axes.fill_between(own["t"], place, place + 0.62 * density / density.max(), color="0.85", label=names[0])
     axes.hlines(place, own["low"], own["high"], color="black", linewidth=2.0, label=names[1])
     axes.plot(own["expected"], place, "o", color="black", markersize=5, label=names[2])

@@ -1,4 +1,4 @@
-"""How wide the 95 % HDI is over age and body surface area (BSA), at one diameter.
+"""How wide the 95% HDI is over age and body surface area (BSA), at one diameter.
 
 The model knows height and weight, the picture only BSA. So a body of a given sex, age and BSA gets the height that the
 healthy people of that sex had on average, by least squares of log height on log BSA, its square and log age; the

@@ -46,7 +46,7 @@ def headline(result: dict[str, Any]) -> str:
     loss = f", and a worse one on {_and(worse)}" if worse else ""
     return (
         f"Over {len(result['seeds'])} simulated cohorts NS has {verdict} than Altman's method{loss}: NS less Altman in "
-        f"nats a person, {', '.join(parts)} (0.01 is 1 % of a density). {_shipped(shipped_folds())}"
+        f"nats a person, {', '.join(parts)} (0.01 is 1% of a density). {_shipped(shipped_folds())}"
     ).strip()
 
 

@@ -50,7 +50,7 @@ def abstention(path: Path, found: dict[str, dict[str, Kept]]) -> None:
         axes.axhline(0.0, color="0.7", linewidth=0.8)
         axes.set(xticks=np.arange(len(found)), ylabel="change of PR AUC (no unit)")
         axes.set_xticklabels(list(found))
-        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), title="5 % dropped")
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), title="5% dropped")
 
 
 def width_by_score(path: Path, found: dict[str, WidthByScore]) -> None:

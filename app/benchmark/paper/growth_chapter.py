@@ -30,7 +30,7 @@ def _opening(result: dict[str, Any]) -> Iterator[str]:
     yield (
         "The paper's Figure 1 with the CDC 2000 heights of girls (the paper takes those of the WHO): "
         f"{result['girls']} girls of 4 + Exp(0.4) years, 0.4 being the rate, up to 19 years, so most are young (the "
-        "paper says Exp(0.4); the 4 is ours). The isolation forest and ROCOD flag what exceeds the score that 4.55 % "
+        "paper says Exp(0.4); the 4 is ours). The isolation forest and ROCOD flag what exceeds the score that 4.55% "
         "of the trained girls exceed, as many as a normal distribution has beyond 2 standard deviations (a trained "
         "girl counts among her own neighbours there); NS flags |E[NS]| > 2, its own scale, and abstains where i > 2."
     )
@@ -103,4 +103,4 @@ def _last(own: dict[str, Any], what: str) -> str:
 
 
 def _percent(share: float | None) -> str:
-    return "none" if share is None else f"{100 * share:.1f} %"
+    return "none" if share is None else f"{100 * share:.1f}%"

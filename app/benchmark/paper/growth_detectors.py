@@ -28,7 +28,7 @@ class Detectors:
         self.margins = learnt | {"NS": self._ns}
 
     def width(self, age: Array, height: Array) -> Array:
-        """i, the width of the 95 % HDI."""
+        """i, the width of the 95% HDI."""
         return normalcy.hdi(height, self._moments(age)).width
 
     def context_width(self, age: Array) -> Array:

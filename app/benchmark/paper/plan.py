@@ -11,12 +11,12 @@ from app.benchmark.paper.sets import BY_NAME
 from app.benchmark.paper.work import INNER_FOLDS, Task
 
 KERNELS = ("matern52", "rbf")  # beside the rational quadratic
-SHARES = (0.1, 0.2)  # of inducing points, beside 5 %
+SHARES = (0.1, 0.2)  # of inducing points, beside 5%
 
 OUTER_FOLDS_OF_THE_CHOICE = (0, 1)
 ROWS_OF_THE_CHOICE = 1200  # a training part is cut to so many rows at random: only Abalone has more
 SENSITIVITY_SEED = SEEDS[0]
-# One fold of one injection for kernels and shares, no 20 % of inducing points.
+# One fold of one injection for kernels and shares, no 20% of inducing points.
 LARGE = ("Abalone",)
 
 

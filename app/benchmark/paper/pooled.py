@@ -50,7 +50,7 @@ class Pooled:
 
     @cached_property
     def width(self) -> Array:
-        """i(x, y): the width of the 95 % HDI of NS."""
+        """i(x, y): the width of the 95% HDI of NS."""
         return np.asarray(hdi(self.y, self.moments).width)
 
     @cached_property

@@ -25,7 +25,7 @@ def _cells(row: str) -> dict[str, tuple[Pair, Pair]]:
 
 TABLE2 = {method: _cells(row) for method, row in _TABLE2.items()}
 
-# Table 3: set -> way of abstaining -> (ROC AUC, PR AUC) of the 95 % kept.
+# Table 3: set -> way of abstaining -> (ROC AUC, PR AUC) of the 95% kept.
 ABSTENTION = {
     "Abalone": {"i(x, y)": (0.97, 0.71), "IForest": (0.96, 0.66)},
     "Concrete": {"i(x, y)": (0.92, 0.65), "IForest": (0.86, 0.55)},
@@ -37,7 +37,7 @@ ABSTENTION = {
 # Table 4: kernel beside the rational quadratic -> (change of E[NS], change of i(x, y)).
 KERNELS = {"matern52": (0.07, 0.02), "rbf": (0.04, 0.01)}
 
-# Table 5: share of inducing points -> (change of E[NS] against 5 %, minutes of training on an NVIDIA A6000).
+# Table 5: share of inducing points -> (change of E[NS] against 5%, minutes of training on an NVIDIA A6000).
 SHARES = {0.05: (None, 10.0), 0.1: (0.06, 40.0), 0.2: (0.10, 70.0)}
 
 # Table 6: set -> detector on the contexts -> weighted Kendall tau with i(x, y).

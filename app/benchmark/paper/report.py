@@ -48,7 +48,7 @@ def _words() -> list[str]:
         "",
         "Two Gaussian processes: f1(x), the value of y to expect in the context x, and f2(x), the logarithm of the "
         "spread around it; m1, v1 and m2, v2 are their posterior means and variances at x. NS = (y - f1) exp(-f2) is "
-        "uncertain as f1 and f2 are; E[NS] is its mean, the HDI its shortest interval of 95 %, i(x, y) the width of "
+        "uncertain as f1 and f2 are; E[NS] is its mean, the HDI its shortest interval of 95%, i(x, y) the width of "
         "that. All of these count spreads exp(f2) and have no unit of their own. SoV is the sinus of Valsalva, AA the "
         "ascending aorta.",
         "",

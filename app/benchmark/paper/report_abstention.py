@@ -17,12 +17,12 @@ Found = dict[str, dict[str, Kept]]  # set -> way
 def abstention(found: Found, fresh: Found | None, hom: Found | None, widths: dict[str, WidthByScore]) -> list[str]:
     head = ["set", *(f"drop {way}" if way != NOBODY else "drop nobody" for way in WAYS)]
     return [
-        "## Abstention: dropping the 5 % least certain rows",
+        "## Abstention: dropping the 5% least certain rows",
         "",
         "ROC AUC / PR AUC of the rows kept (in brackets the paper's and the mark by our standard deviation alone, as "
         f"the paper gives none: equal methods would be marked apart in {FALSE_MARKS_ALONE:.0%} of the cells), then the "
         "share of anomalies among the rows dropped. IForest is fitted on all contexts of the set, as published, and "
-        "sees nothing else. W2 is the width of the 95 % HDI at m1 + 2 exp(m2), which does not depend on y. The sd of "
+        "sees nothing else. W2 is the width of the 95% HDI at m1 + 2 exp(m2), which does not depend on y. The sd of "
         "f1 is sqrt(v1), how uncertain the expected value is in the unit of y.",
         "",
         *table(head, [[name, *(_cell(ways[way], name, way) for way in WAYS)] for name, ways in found.items()]),
@@ -132,7 +132,7 @@ def _reason(found: Found, widths: dict[str, WidthByScore]) -> list[str]:
     )
     return [
         "Why: i(x, y) is the width of the distribution of (y - f1) exp(-f2), and the uncertainty of f2 multiplies y - "
-        "m1. The farther y lies from m1, the wider the HDI, so the widest 5 % hold many rows with a large score, "
+        "m1. The farther y lies from m1, the wider the HDI, so the widest 5% hold many rows with a large score, "
         f"anomalies among them ({shares} of the rows dropped). Those are the rows that a ranking gets right. And fewer "
         f"anomalies are left among the rows kept ({left}), which lowers a PR AUC by itself. With v2 = 0 the factor "
         "would be gone and i(x, y) would not depend on y; the paper gives its heteroscedastic prior a variance of "

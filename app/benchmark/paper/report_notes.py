@@ -23,7 +23,7 @@ def notes(found: Measured) -> list[str]:
 def _training(recipe: Recipe) -> list[str]:
     return [
         "- **Training.** The paper: natural gradient and Adam, up to 40,000 epochs, inducing points that start at the "
-        "first 5 % of the rows; it mentions no priors on the kernels and no scaling of the contexts. Here: full-batch "
+        "first 5% of the rows; it mentions no priors on the kernels and no scaling of the contexts. Here: full-batch "
         "L-BFGS in stages, contexts and y standardised on the training rows, inducing points that start from k-means, "
         "priors on the kernels" + (", Student-t noise in the last stage" if recipe.robust else "") + ". So a row of NS "
         "here says what this kind of model can do, with priors and noise of ours, not what the paper's training made "

@@ -52,7 +52,7 @@ def kernels_in_short(found: Mapping[str, Mapping[str, Change]]) -> str:
 
 def shares(found: Mapping[float, Mapping[str, Change]]) -> list[str]:
     head = [*HEAD, "CPU s a fit"]
-    how = _how("another number of inducing points") + " 20 % were not tried on Abalone, for the time of a fit."
+    how = _how("another number of inducing points") + " 20% were not tried on Abalone, for the time of a fit."
     lines = ["## Inducing points", "", how, ""]
     usual = min(found)
     for share, changes in found.items():

@@ -50,11 +50,11 @@ def in_short(rows: dict[str, Rowwise], fresh: dict[str, Rowwise] | None) -> str:
 def _one(rows: dict[str, Rowwise]) -> str:
     found = gains(rows)
     paying = {area: [gain.words for gain in found if gain.area == area and gain.is_clear] for area in AREAS}
-    as_good = sum(not gain.is_clear for gain in found)
+    not_ahead = sum(not gain.is_clear for gain in found)
     listed = "; ".join(f"in {AREAS[area]} on {', '.join(names) or 'no set'}" for area, names in paying.items())
     return (
-        f"NS is ahead of it by more than two standard errors {listed}; in the other {as_good} of {len(found)} cells "
-        "NS_hom is as good or better."
+        f"NS is ahead of it by more than two standard errors {listed}; in the other {not_ahead} NS is not "
+        "ahead by more than two standard errors."
     )
 
 

@@ -28,7 +28,7 @@ BICUSPID_SEED_OFFSET = 3_000_000
 MASSES = (0.5, 0.8, 0.9, 0.95)
 CUT = 2.0
 NEAR_CUT = (1.7, 2.0)  # of E[NS]: below the cut-off, but not far
-CALLED_SURE = 0.025  # P(NS > 2) under which the 95 % HDI leaves the cut-off out, or nearly so
+CALLED_SURE = 0.025  # P(NS > 2) under which the 95% HDI leaves the cut-off out, or nearly so
 BINS = np.array([0.0, 0.025, 0.2, 0.4, 0.6, 0.8, 0.975, 1.0])  # of P(NS > 2)
 
 Way = Callable[[Moments], Moments]

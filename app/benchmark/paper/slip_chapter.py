@@ -17,7 +17,7 @@ def render(result: dict[str, Any], folder: Path) -> str:
 def headline(result: dict[str, Any]) -> str:
     held = {way: _percent(own["coverage"], -1) for way, own in result["ways"].items()}
     return (
-        f"The 95 % HDI holds the true z of healthy people in {held['formulas']} by the paper's formulas; with a "
+        f"The 95% HDI holds the true z of healthy people in {held['formulas']} by the paper's formulas; with a "
         f"variance taken for a standard deviation in {held['slip, in mm']} (lengths in mm) or "
         f"{held['slip, standardised']} (standardised)."
     )
@@ -43,7 +43,7 @@ def _table(result: dict[str, Any]) -> Iterator[str]:
     near = f"patients with E[NS] from {low:g} to {high:g}"
     head = [
         "",
-        "healthy: true z in the 95 % HDI",
+        "healthy: true z in the 95% HDI",
         "healthy: mean width, sds",
         f"P(NS > 2), {near}",
         "true z > 2, the same",
@@ -66,7 +66,7 @@ def _closing(result: dict[str, Any]) -> Iterator[str]:
     shift = max(own["shift_of_expected"]["mean"][0] for own in ways.values())
     yield "![What is promised and what is held](paper/slip.svg)"
     yield ""
-    yield "Bars are 95 % intervals: left over the cohorts, right of a share among the patients of a bin."
+    yield "Bars are 95% intervals: left over the cohorts, right of a share among the patients of a bin."
     yield ""
     everybody = sum(ways["formulas"]["bin_people"])
     yield (
@@ -92,4 +92,4 @@ def _safe(own: dict[str, Any]) -> list[str]:
 
 
 def _percent(found: dict[str, list[float]], place: int) -> str:
-    return f"{100 * found['mean'][place]:.1f} ± {100 * found['standard_error'][place]:.1f} %"
+    return f"{100 * found['mean'][place]:.1f} ± {100 * found['standard_error'][place]:.1f}%"

@@ -5,6 +5,7 @@ from starlette.responses import Response
 from app.formats import problem as kinds
 from app.formats.answer import encode
 from app.formats.card_markdown import card_markdown
+from app.training.gates import calibration_gates
 from app.web import reading
 from app.web.assets import REDOC_POLICY, asset_response, page_response, static_page
 from app.web.call import JSON, Call
@@ -35,7 +36,8 @@ async def card(call: Call) -> Response:
     model = await call.service.shelf.find(call.parameter("site"), call.parameter("version"))
     site, version = model.ref.site, model.ref.version
     as_json = f"[The same as JSON]({TWO_UP}v1/models/{site}/{version})"
-    text = f"{card_markdown(model.card)}\n## Digest\n\nSHA-256 of this version: `{model.ref.sha256}`\n\n{as_json}\n"
+    card = card_markdown(model.card, calibration_gates(model.card.calibration))
+    text = f"{card}\n## Digest\n\nSHA-256 of this version: `{model.ref.sha256}`\n\n{as_json}\n"
     return page_response(reading.page(text, f"Normalcy: {site} {version}", TWO_UP))
 
 

@@ -66,7 +66,7 @@ def test_one_cohort_is_too_few() -> None:
 def test_a_difference_within_its_error_is_no_gain(tmp_path: Path) -> None:
     text = render(KNOWN, tmp_path)
     assert "3 simulated cohorts NS has no better log density than Altman's method: NS less Altman in nats" in text
-    assert "nats a person, SoV -0.0003 ± 0.0007 (0.01 is 1 % of a density)." in text
+    assert "nats a person, SoV -0.0003 ± 0.0007 (0.01 is 1% of a density)." in text
     assert "| Altman | -2.4533, -0.0003 ± 0.0007 |" in text
     assert "a spread that depends on the person pays: NS less NS_hom +0.0197" in text
     assert "is 0.0103 above NS" in text

@@ -108,7 +108,7 @@ def test_the_chapter_links_its_picture_and_repeats_itself(tmp_path: Path) -> Non
     assert "(paper/growth.svg)" in text
     result["rates"]["methods"]["ROCOD"]["missed"]["mean"][0] = 0.4321
     changed = render(result, tmp_path)
-    assert "43.2 % missed in the youngest band" in changed
-    assert "ROCOD 43.2 % and " in headline(result)
+    assert "43.2% missed in the youngest band" in changed
+    assert "ROCOD 43.2% and " in headline(result)
     assert re.search(r"\| ROCOD \|[^\n]*\| 43.2 ± ", changed)
     assert (tmp_path / "growth.svg").read_bytes() == drawn

@@ -177,4 +177,6 @@ def test_a_spread_by_context_pays_where_it_is_ahead_by_two_standard_errors() -> 
         {"NS": ahead, "NS_hom": ROW}, None
     )
     text = spread_in_short({"NS": unclear, "NS_hom": ROW}, {"NS": ahead, "NS_hom": ROW})
-    assert "in PR AUC on no set; in the other 2 of 2 cells NS_hom is as good or better. On fresh seeds: " in text
+    assert (
+        "in PR AUC on no set; in the other 2 NS is not ahead by more than two standard errors. On fresh seeds: " in text
+    )

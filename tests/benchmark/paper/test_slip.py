@@ -84,7 +84,7 @@ def test_the_chapter_tells_the_numbers_and_links_its_picture(tmp_path: Path) -> 
     text = render(result, tmp_path)
     assert "| slip, in mm | 31.4 ± " in text
     assert "| 77 |" in text
-    assert re.search(r"31\.4 ± \S+ % \(lengths in mm\)", headline(result))
+    assert re.search(r"31\.4 ± \S+% \(lengths in mm\)", headline(result))
     assert "(paper/slip.svg)" in text
     drawn = (tmp_path / "slip.svg").read_bytes()
     render(result, tmp_path)
