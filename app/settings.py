@@ -4,9 +4,10 @@
 setting, add a field to `Settings` and a row of the same name to `TABLE`; the documents are checked against the table.
 """
 
+import difflib
 import hashlib
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -19,6 +20,7 @@ ENV_FILE = "NORMALCY_ENV_FILE"
 TEST_PREFIX = "NORMALCY_TEST_"  # read by the tests only
 
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+ALIKE = 0.7  # of 1: PROT is like PORT, and hardly anything else is like anything
 SHORTEST_KEY = 32  # characters; 128 bits even if written in hexadecimal
 
 
@@ -237,9 +239,16 @@ def _secret(file: str, name: str, problems: list[str]) -> str:
 
 
 def _unknown(given: Mapping[str, str]) -> list[str]:
-    known = {s.name for s in TABLE} | {s.name + "_FILE" for s in TABLE if s.secret}
+    known = sorted({s.name for s in TABLE} | {s.name + "_FILE" for s in TABLE if s.secret})
     strangers = sorted(n for n in given if n not in known and not n.startswith(TEST_PREFIX))
-    return [f"There is no setting {name}." for name in strangers]
+    return [f"There is no setting {name}.{_meant(name, known)}" for name in strangers]
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """Compared without the prefix that all of them share."""
+    fields = [each.removeprefix(PREFIX) for each in known]
+    nearest = difflib.get_close_matches(name.removeprefix(PREFIX), fields, n=1, cutoff=ALIKE)
+    return f" Did you mean {PREFIX}{nearest[0]}?" if nearest else ""
 
 
 def _env_file(path: str, problems: list[str]) -> dict[str, str]:

@@ -41,7 +41,9 @@ def test_the_table_lists_every_setting_once_with_its_meaning() -> None:
 
 
 def test_an_unknown_name_is_refused_and_named() -> None:
-    assert refused(PROT="8000") == ("There is no setting NORMALCY_PROT.",)
+    assert refused(PROT="8000") == ("There is no setting NORMALCY_PROT. Did you mean NORMALCY_PORT?",)
+    assert refused(MODEL_DIR="x") == ("There is no setting NORMALCY_MODEL_DIR. Did you mean NORMALCY_MODELS_DIR?",)
+    assert refused(NONSENSE="x") == ("There is no setting NORMALCY_NONSENSE.",)
     assert refused(HOST_FILE="x") == ("There is no setting NORMALCY_HOST_FILE.",)
 
 

@@ -11,7 +11,10 @@ import typer
 from app.cli.models import DEFAULT_STORE, ModelsOption
 from app.cli.output import progress_bar, say
 
-group = typer.Typer(help="Measure accuracy, speed, coverage and training.", no_args_is_help=True)
+group = typer.Typer(
+    help="Measure accuracy, speed, training, optimiser, coverage and gates, and do the paper again.",
+    no_args_is_help=True,
+)
 
 REFERENCE = Path("tests/maths/reference_hdi.csv")
 OutOption = Annotated[Path | None, typer.Option(help="Write the report here as Markdown; else print it.")]

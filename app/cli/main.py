@@ -55,7 +55,7 @@ def main() -> None:
             raise
         _fail(str(NotInstalled(error.name)))
     except OSError as error:  # a file or folder that is missing, in the way, or not ours
-        _fail(f"{error.filename}: {error.strerror}." if error.filename else str(error))
+        _fail(f"{error.filename} cannot be used: {error.strerror}." if error.filename else str(error))
 
 
 def _fail(sentence: str) -> NoReturn:

@@ -1,5 +1,6 @@
 """`normalcy models`: what is in the model store, and whether it is what it says."""
 
+import errno
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,8 @@ def list_versions(models: ModelsOption = DEFAULT_STORE, json: JsonOption = False
     """Every published version, the cohort that it was trained on, and its digest."""
     from app.store import load, verify
 
+    if not models.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(models))
     rows: list[dict[str, str | int]] = []
     for found in verify(models):
         row: dict[str, str | int] = {"site": found.site, "version": found.version}

@@ -7,7 +7,16 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    Task,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
 Report = Callable[[str, float], None]  # what is being done, and how much of all the work is behind us (0..1)
@@ -36,10 +45,24 @@ def progress_bar(title: str) -> Iterator[Report]:
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
-        TextColumn("passed,"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
+        _TimeLeft(),
     )
     with Progress(*columns, console=errors, transient=True) as bar:
-        task = bar.add_task(title, total=1.0)
-        yield lambda what, share: bar.update(task, description=what, completed=share)
+        task = bar.add_task(title, total=1.0, has_moved=False)
+
+        def report(what: str, share: float) -> None:
+            has_moved = bar.tasks[0].description == what
+            bar.update(task, description=what, completed=share, has_moved=has_moved)
+
+        yield report
+
+
+class _TimeLeft(TimeRemainingColumn):
+    """Nothing while a stage has not moved: how long it takes, the ones before it do not tell."""
+
+    max_refresh = None
+
+    def render(self, task: Task) -> Text:
+        if not task.fields["has_moved"]:
+            return Text("passed")
+        return Text("passed, ") + super().render(task) + Text(" left")

@@ -15,16 +15,32 @@ if TYPE_CHECKING:
 CONVENTION = ("edge", "phase", "modality")
 
 
+def number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        hint = " Write a decimal point, not a comma." if "," in text else ""
+        raise typer.BadParameter(f"A number is needed here.{hint}") from None
+
+
 def score(
     site: Annotated[str | None, typer.Option(help="SoV, AA; in a file, for rows that name none.")] = None,
-    age_years: Annotated[float | None, typer.Option(help="0 to 120.")] = None,
+    age_years: Annotated[float | None, typer.Option(parser=number, metavar="NUMBER", help="0 to 120.")] = None,
     sex: Annotated[str | None, typer.Option(help="The reference sex: male or female.")] = None,
-    height_cm: Annotated[float | None, typer.Option(help="40 to 250.")] = None,
-    weight_kg: Annotated[float | None, typer.Option(help="1.5 to 350.")] = None,
-    diameter_mm: Annotated[float | None, typer.Option(help="3 to 120; from age 5 on at least 10.")] = None,
-    threshold: Annotated[list[float] | None, typer.Option(help="2 if left out; repeat for several.")] = None,
-    hdi_probability: Annotated[float | None, typer.Option(help="0.5 to 0.99; 0.95 if left out.")] = None,
-    measurement_sd_mm: Annotated[float | None, typer.Option(help="Observer error of this reading, 0 to 5.")] = None,
+    height_cm: Annotated[float | None, typer.Option(parser=number, metavar="NUMBER", help="40 to 250.")] = None,
+    weight_kg: Annotated[float | None, typer.Option(parser=number, metavar="NUMBER", help="1.5 to 350.")] = None,
+    diameter_mm: Annotated[
+        float | None, typer.Option(parser=number, metavar="NUMBER", help="3 to 120; from age 5 on at least 10.")
+    ] = None,
+    threshold: Annotated[
+        list[float] | None, typer.Option(parser=number, metavar="NUMBER", help="2 if left out; repeat for several.")
+    ] = None,
+    hdi_probability: Annotated[
+        float | None, typer.Option(parser=number, metavar="NUMBER", help="0.5 to 0.99; 0.95 if left out.")
+    ] = None,
+    measurement_sd_mm: Annotated[
+        float | None, typer.Option(parser=number, metavar="NUMBER", help="Observer error of this reading, 0 to 5.")
+    ] = None,
     edge: Annotated[str | None, typer.Option(help="leading, inner or outer.")] = None,
     phase: Annotated[str | None, typer.Option(help="end-diastole or mid-systole.")] = None,
     modality: Annotated[str | None, typer.Option(help="TTE, CT or MR.")] = None,

@@ -13,6 +13,11 @@ from app.settings import Settings, load_settings
 if TYPE_CHECKING:
     from app.services.running import RunningService
 
+HOW_TO_SERVE = (
+    "The versions on record are those of this data folder: activate another one (`normalcy models activate {site} "
+    "VERSION`), or give another model store a data folder of its own (NORMALCY_DATA_DIR)."
+)
+
 
 def serve() -> None:
     """Serve the API. Settings come from the environment (NORMALCY_…); without any it listens on 127.0.0.1:8000."""
@@ -61,11 +66,11 @@ def _announce(service: "RunningService", port: int) -> None:
     for model in models:
         say(f"Model:        {model.ref.site} {model.ref.version}, cohort {model.card.cohort.name}, {model.ref.sha256}")
     for site, reason in service.shelf.not_served.items():
-        say(f"NOT SERVED:   {site} answers 503: {reason}")
+        say(f"NOT SERVED:   {site} answers 503: {reason} {HOW_TO_SERVE.format(site=site)}")
     if not models and not service.shelf.not_served:
         say(f"No model is published in {settings.models_dir.resolve()}: scores are refused until one is.")
-    if any(model.is_simulated for model in models):
-        say("These models come from a simulated cohort: for evaluation, not for care.")
+    if simulated := [f"{model.ref.site} {model.ref.version}" for model in models if model.is_simulated]:
+        say(f"Trained on simulated people, for evaluation, not for care: {', '.join(simulated)}.")
     if not service.keyring.has_seen_keys:
         say("No API key exists: only this machine may ask, without a credential. `normalcy keys create` makes one.")
     sys.stdout.flush()  # into a file or a pipe it would wait for the end

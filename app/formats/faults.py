@@ -35,6 +35,8 @@ SLIPS = {
     "given_in_cm": "a diameter that looks as if it were given in cm",
     "given_in_m": "a height that looks as if it were given in m",
     "given_in_inches": "a height that looks as if it were given in inches",
+    "given_in_feet": "a height that looks as if it were given in feet",
+    "given_in_feet_and_pounds": "a height and a weight that look as if they were given in feet and pounds",
     "given_in_pounds": "a weight that looks as if it were given in pounds",
     "given_in_inches_and_pounds": "a height and a weight that look as if they were given in inches and pounds",
     "height_weight_exchanged": "a height and a weight that fit only when exchanged",

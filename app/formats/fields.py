@@ -25,7 +25,10 @@ class Fields:
 
     __slots__ = ("_values", "faults", "path")
 
-    def __init__(self, values: object, allowed: Mapping[str, object], faults: list[Fault], path: str = "") -> None:
+    def __init__(
+        self, values: object, allowed: Mapping[str, object], faults: list[Fault], path: str = "", hint: str = ""
+    ) -> None:
+        """`hint` follows where a field is not known, after a blank."""
         self.path, self.faults = path, faults
         self._values: dict[str, object] = values if isinstance(values, dict) else {}
         if not isinstance(values, dict):
@@ -35,7 +38,9 @@ class Fields:
             count = "1 field is" if len(unknown) == 1 else f"{len(unknown)} fields are"
             where = f" in {path}" if path else ""
             meant = did_you_mean(unknown, [name for name in allowed if name not in values])
-            self.refuse("unknown_field", "(unknown)", f"{count} not known{where}.{meant} Known are {_named(allowed)}.")
+            self.refuse(
+                "unknown_field", "(unknown)", f"{count} not known{where}.{hint or meant} Known are {_named(allowed)}."
+            )
 
     def refuse(self, code: str, name: str, message: str) -> None:
         self.faults.append(fault(code, self.at(name), message))

@@ -65,9 +65,9 @@ def parse(site: str, body: object) -> ScoreRequest:
     return request
 
 
-def read_object(body: object, known: Mapping[str, object], faults: list[Fault]) -> Fields:
+def read_object(body: object, known: Mapping[str, object], faults: list[Fault], hint: str = "") -> Fields:
     """The body as fields. One that is no object has one fault, not one for each field that it lacks."""
-    fields = Fields(body, known, faults)
+    fields = Fields(body, known, faults, hint=hint)
     if not isinstance(body, dict):
         raise InputRefused(faults)
     return fields

@@ -14,6 +14,7 @@ from app.domain.patient import bmi_kg_m2, unusualness
 from app.formats.fields import Fields, span
 
 CM_PER_INCH = 2.54
+CM_PER_FOOT = 30.48
 KG_PER_POUND = 0.45359237
 
 # Nearly everybody; only to choose between slips that all lead into the allowed ranges (69 cm and 84 kg: inches,
@@ -36,12 +37,21 @@ INCHES_AND_POUNDS = Slip(
     "Were height and weight given in inches and pounds?",
     lambda h, w: (CM_PER_INCH * h, KG_PER_POUND * w),
 )
+FEET = Slip("given_in_feet", HEIGHT.field, "Was the height given in feet?", lambda h, w: (CM_PER_FOOT * h, w))
+FEET_AND_POUNDS = Slip(
+    "given_in_feet_and_pounds",
+    HEIGHT.field,
+    "Were height and weight given in feet and pounds?",
+    lambda h, w: (CM_PER_FOOT * h, KG_PER_POUND * w),
+)
 EXCHANGED = Slip("height_weight_exchanged", HEIGHT.field, "Were height and weight exchanged?", lambda h, w: (w, h))
 SLIPS = (
     Slip("given_in_m", HEIGHT.field, "Was the height given in m?", lambda h, w: (100.0 * h, w)),
     Slip("given_in_inches", HEIGHT.field, "Was the height given in inches?", lambda h, w: (CM_PER_INCH * h, w)),
+    FEET,
     Slip("given_in_pounds", WEIGHT.field, "Was the weight given in pounds?", lambda h, w: (h, KG_PER_POUND * w)),
     INCHES_AND_POUNDS,
+    FEET_AND_POUNDS,
     EXCHANGED,
 )
 
@@ -92,8 +102,8 @@ def _refuse(fields: Fields, code: str, field: str, rule: str, slips: tuple[Slip,
 
 
 def _is_known(slip: Slip, height_cm: float, weight_kg: float) -> bool:
-    """Whether the slip can be judged: one that touches both quantities needs both."""
-    return not (slip in (INCHES_AND_POUNDS, EXCHANGED) and math.isnan(height_cm + weight_kg))
+    """Whether the slip can be judged: one that touches both quantities needs both, and feet might be metres."""
+    return not (slip in (FEET, INCHES_AND_POUNDS, FEET_AND_POUNDS, EXCHANGED) and math.isnan(height_cm + weight_kg))
 
 
 def _fits(height_cm: float, weight_kg: float) -> bool:

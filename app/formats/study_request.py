@@ -34,12 +34,18 @@ class StudyRequest:
 def parse(body: object) -> StudyRequest:
     """The request, or InputRefused with every fault of the body."""
     faults: list[Fault] = []
-    fields = read_object(body, STUDY_FIELDS, faults)
+    fields = read_object(body, STUDY_FIELDS, faults, _misplaced(body))
     patient, options = read_patient(fields), read_options(fields)
     measurements = _read_measurements(fields, patient, options)
     if faults:
         raise InputRefused(faults)
     return StudyRequest(patient, measurements)
+
+
+def _misplaced(body: object) -> str:
+    """A hint where a single reading was sent as a study."""
+    found = [name for name in MEASUREMENT_FIELDS if isinstance(body, dict) and name in body]
+    return f" In each element of measurements belong {', '.join(MEASUREMENT_FIELDS)}." if found else ""
 
 
 def _read_measurements(fields: Fields, patient: Patient, options: Options) -> tuple[ScoreRequest, ...]:

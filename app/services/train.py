@@ -31,7 +31,8 @@ from app.training.recipe import Recipe
 
 Report = Callable[[str, float], None]
 
-CHECKS_BEGIN = 0.98  # share of the time that the fits take; golden cases, gates and card are the rest
+# Shares of the time, about: before the fits the libraries are loaded, after them golden cases, gates and card are made.
+FITS_BEGIN, CHECKS_BEGIN = 0.05, 0.70
 
 WIDTH_QUANTILES = np.linspace(0.0, 1.0, 201)  # in steps of half a per cent: the 99th is one of them
 
@@ -117,11 +118,15 @@ class _Course:
         fold, fits = self._begun, self._folds + 1
         name = f"fold {fold} of {self._folds}" if fold else "all people"
         self._begun += 1
-        return lambda stage, share: self.tell(f"{name}, {stage}", CHECKS_BEGIN * (fold + share) / fits)
+        return lambda stage, share: self.tell(f"{name}, {stage}", _during_fits((fold + share) / fits))
 
     def tell(self, what: str, share: float) -> None:
         self._behind = max(self._behind, share)
         self._report(what, self._behind)
+
+
+def _during_fits(share: float) -> float:
+    return FITS_BEGIN + (CHECKS_BEGIN - FITS_BEGIN) * share
 
 
 def _difference_from_gpflow(fitted: Fit, x: Array) -> float:

@@ -22,6 +22,7 @@ from app.training.table_rules import PROBLEM_RULES, WARNING_RULES
 
 __all__ = ["Findings", "Table", "accepted_table", "check_table", "numbers_of", "read_table", "training_ranges"]
 
+PARQUET = b"PAR1"  # the first bytes of such a file
 CONTEXT_COLUMNS = ("age_years", "sex", "height_cm", "weight_kg")
 
 # Python's own float() also takes "1_000", "nan" and Arabic digits; none of them is a measurement.
@@ -56,6 +57,8 @@ def read_table(path: Path, diameter_column: str) -> Table:
         content = path.read_bytes()
     except OSError as error:
         raise TableRefused([f"{path.name} cannot be read: {error.strerror}."]) from error
+    if content.startswith(PARQUET):
+        raise TableRefused([f"{path.name} is a Parquet file: training takes CSV, UTF-8 with commas and a header."])
     header, *body = _records(_decoded(content)) or [[]]
     needed = (*CONTEXT_COLUMNS, diameter_column)
     _refuse_wrong_header(header, needed)
@@ -113,9 +116,13 @@ def _refuse_wrong_header(header: Sequence[str], needed: Sequence[str]) -> None:
             raise TableRefused([problem + "and with points in the numbers."])
     missing = [name for name in needed if name not in header]
     repeated = [name for name in needed if header.count(name) > 1]
-    problems = [f"Column {name} is missing; row 1 must name the columns {expected}." for name in missing]
+    problems = [f"{_columns(missing)} missing; row 1 must name the columns {expected}."] if missing else []
     problems += [f"Column {name} stands more than once in row 1." for name in repeated]
     if needed[-1] in CONTEXT_COLUMNS:
         problems.append(f"Column {needed[-1]} cannot be the diameter as well.")
     if problems:
         raise TableRefused(problems)
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"Column {names[0]} is" if len(names) == 1 else f"Columns {', '.join(names)} are"

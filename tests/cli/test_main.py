@@ -19,7 +19,7 @@ def test_every_command_explains_itself(tmp_path: Path) -> None:
         assert "Usage" in done.stdout
 
 
-@pytest.mark.parametrize("group", ["models", "audit", "keys"])
+@pytest.mark.parametrize("group", ["models", "audit", "keys", "bench"])
 def test_the_line_about_a_group_names_all_its_commands(group: str) -> None:
     found = get_command(cli).commands[group]  # type: ignore[attr-defined]
     words = found.help.lower().replace(",", "").split()
@@ -46,8 +46,14 @@ def test_a_simulated_cohort_is_written_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("words", "code"), [(["models", "list"], 0), (["models", "verify"], 1)])
 def test_an_empty_store_is_said_so_and_counts_as_not_verified(words: list[str], code: int, tmp_path: Path) -> None:
+    (tmp_path / "models_store").mkdir()
     done = normalcy(*words, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (code, "No version is published in models_store.\n")
+
+
+def test_a_store_that_does_not_exist_is_not_an_empty_one(tmp_path: Path) -> None:
+    done = normalcy("models", "list", "--models", "no_store", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "normalcy: no_store cannot be used: there is no such folder.\n")
 
 
 @pytest.mark.parametrize(
@@ -87,6 +93,7 @@ def test_a_command_whose_libraries_are_not_installed_is_one_sentence(tmp_path: P
 
 
 def test_light_commands_do_not_load_tensorflow(tmp_path: Path) -> None:
+    (tmp_path / "models_store").mkdir()
     script = (
         "import sys; from app.cli.main import cli; cli(['models', 'list'], standalone_mode=False); "
         "heavy = {'tensorflow', 'gpflow', 'sklearn', 'matplotlib'}; "

@@ -90,6 +90,8 @@ def test_every_code_of_the_table_is_raised_somewhere() -> None:
         {**SINGLE, "height_cm": 200, "weight_kg": 10},
         {**SINGLE, "height_cm": 1.76},
         {**SINGLE, "height_cm": 69},
+        {**SINGLE, "height_cm": 5.9},
+        {**SINGLE, "height_cm": 5.9, "weight_kg": 185},
         {**SINGLE, "weight_kg": 400},
         {**SINGLE, "height_cm": 84, "weight_kg": 176},
         {**SINGLE, "height_cm": 77, "weight_kg": 335},

@@ -53,7 +53,10 @@ def test_each_site_is_measured_at_most_once() -> None:
 
 @pytest.mark.parametrize("field", ["diameter_mm", "measurement_sd_mm", "convention", "model_version", "site"])
 def test_what_belongs_to_a_measurement_is_not_known_at_the_top(field: str) -> None:
-    assert found(study_faults({**STUDY, field: 1})) == [("unknown_field", "(unknown)")]
+    faults = study_faults({**STUDY, field: 1})
+    assert found(faults) == [("unknown_field", "(unknown)")]
+    assert "In each element of measurements belong site, diameter_mm, " in faults[0].message
+    assert "belong" not in study_faults({**STUDY, "note": 1})[0].message
 
 
 @pytest.mark.parametrize(

@@ -107,10 +107,15 @@ def test_every_missing_and_repeated_column_is_named(tmp_path: Path) -> None:
     rows = [["age_years", "sex", "height", "weight_kg", "weight_kg"], *SOUND[1:]]
     problems = refusal(written(tmp_path, rows))
     assert [problem.split(";")[0] for problem in problems] == [
-        "Column height_cm is missing",
-        "Column SoV_mm is missing",
+        "Columns height_cm, SoV_mm are missing",
         "Column weight_kg stands more than once in row 1.",
     ]
+
+
+def test_a_parquet_file_is_told_that_training_takes_csv(tmp_path: Path) -> None:
+    (tmp_path / "people.parquet").write_bytes(b"PAR1\x15\x00\x15\x04PAR1")
+    (problem,) = refusal(tmp_path / "people.parquet")
+    assert problem == "people.parquet is a Parquet file: training takes CSV, UTF-8 with commas and a header."
 
 
 def test_a_context_column_cannot_be_the_diameter(tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ ROW = {"Yacht": Cell(Spread((0.8, 0.8)), Spread((0.5, 0.5)))}
 def test_a_spread_by_context_pays_where_it_is_ahead_by_two_standard_errors() -> None:
     ahead = {"Yacht": Cell(Spread((0.8, 0.8)), Spread((0.60, 0.62)))}
     unclear = {"Yacht": Cell(Spread((0.8, 0.8)), Spread((0.50, 0.56)))}
-    assert "in ROC AUC on no set; in PR AUC on Yacht +0.110 ± 0.010; in the other 1 of 2 cells" in spread_in_short(
+    assert "in ROC AUC on no set; in PR AUC on Yacht +0.110 ± 0.010; in the other 1 NS is not ahead" in spread_in_short(
         {"NS": ahead, "NS_hom": ROW}, None
     )
     text = spread_in_short({"NS": unclear, "NS_hom": ROW}, {"NS": ahead, "NS_hom": ROW})
