@@ -8,6 +8,7 @@ from app.database.tables import metadata
 TABLES = (*metadata.tables, "alembic_version")
 FUNCTIONS = tuple(function.name.partition("(")[0] for function in POSTGRES_FUNCTIONS)
 
+# Views are all through which our tables are reached, tables with rules too: they lend the rights of their owner.
 # Tables come with their partitions, and with the name of the table that they are a part of.
 OURS = """
     WITH RECURSIVE home AS (
@@ -21,12 +22,19 @@ OURS = """
         WHERE relkind = 'S' AND refobjid IN (SELECT oid FROM tables)
     ), functions AS (
         SELECT p.oid FROM pg_proc p JOIN home ON pronamespace = home.oid WHERE proname = ANY(:functions)
+    ), reached AS (
+        SELECT oid FROM tables
+        UNION SELECT ev_class FROM reached
+            JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = reached.oid
+            JOIN pg_rewrite r ON classid = 'pg_rewrite'::regclass AND objid = r.oid
+    ), views AS (
+        SELECT oid, oid::regclass::text AS name FROM reached WHERE oid NOT IN (SELECT oid FROM tables)
     )
 """
 
 
 def about_ours(select: str) -> TextClause:
-    """`select` reads from home, tables, sequences and functions."""
+    """`select` reads from home, tables, sequences, functions and views."""
     return text(OURS + select).bindparams(tables=list(TABLES), functions=list(FUNCTIONS))
 
 

@@ -33,6 +33,9 @@ RIGHTS = about_ours("""
         UNION ALL SELECT 'sequence', relname, relowner, relacl FROM sequences JOIN pg_class USING (oid)
         UNION ALL SELECT 'column', c.relname || '.' || attname, relowner, attacl
         FROM tables JOIN pg_class c USING (oid) JOIN pg_attribute ON attrelid = c.oid WHERE attacl IS NOT NULL
+        UNION ALL SELECT 'view', name, relowner, relacl FROM views JOIN pg_class USING (oid)
+        UNION ALL SELECT 'view column', name || '.' || attname, relowner, attacl
+        FROM views JOIN pg_class USING (oid) JOIN pg_attribute ON attrelid = oid WHERE attacl IS NOT NULL
         UNION ALL SELECT 'function', proname || '(' || oidvectortypes(proargtypes) || ')', proowner,
             coalesce(proacl, acldefault('f', proowner))
         FROM functions JOIN pg_proc USING (oid)
@@ -51,11 +54,24 @@ RIGHTS = about_ours("""
         LEFT JOIN LATERAL (SELECT * FROM aclexplode(o.acl) WHERE grantee NOT IN (o.owner, home.owner)) granted ON true
     ORDER BY o.kind, o.name, grantee, privilege
 """)
-EVERYBODY = {"schema": {"USAGE"}, "database": {"CONNECT"}}
+EVERYBODY = {"schema": {"USAGE"}, "database": {"CONNECT"}, "view": {"SELECT"}, "view column": {"SELECT"}}
+# What runs with more rights than those of whoever sets it off. Functions of our owner are refused elsewhere.
+CODE_OF_OTHERS = about_ours("""
+    SELECT format('the function %s runs with the rights of %s, and this login may execute it', p.oid::regprocedure,
+        pg_get_userbyid(proowner))
+    FROM home, pg_proc p JOIN pg_roles owner ON owner.oid = proowner
+    WHERE prosecdef AND proowner <> home.owner AND (rolsuper OR pg_has_role(proowner, home.owner, 'MEMBER'))
+        AND pronamespace <> 'pg_catalog'::regnamespace AND has_function_privilege(p.oid, 'EXECUTE')
+        AND has_schema_privilege(pronamespace, 'USAGE')
+        AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND deptype = 'e')
+    UNION ALL SELECT format('the event trigger %s of %s runs when tables are changed', evtname,
+        pg_get_userbyid(evtowner)) FROM pg_event_trigger WHERE evtenabled <> 'D'
+    ORDER BY 1
+""")
 
 
 class Rights(NamedTuple):
-    """In words: what the login has beyond its grants, and who else has rights on our tables."""
+    """In words: what the login has beyond its grants; and what others have, or run, that reaches our tables."""
 
     excess: tuple[str, ...]
     of_others: tuple[str, ...]
@@ -81,7 +97,8 @@ class Right(NamedTuple):
         return bool(self.is_ours) and self.grantee != "PUBLIC"
 
     def is_granted_to(self, roles: Iterable[str]) -> bool:
-        expected = {privilege for role in roles for privilege in GRANTS[role].get(self.name, ())}
+        is_ours = not self.kind.startswith("view")
+        expected = {privilege for role in roles for privilege in GRANTS[role].get(self.name, ()) if is_ours}
         return self.privilege in expected | EVERYBODY.get(self.kind, set()) and not self.is_grantable
 
 
@@ -91,10 +108,11 @@ def login_rights(connection: Connection) -> Rights:
     attributes = _attributes(connection)
     if attributes[:1] == ["it is a superuser"]:
         return Rights(tuple(attributes[:1]), ())  # all else follows
+    code = connection.scalars(CODE_OF_OTHERS)
     given = [right for right in found if right.privilege]
     excess = [right for right in given if right.is_ours and not right.is_granted_to(GRANTS)]
     of_others = [right for right in given if not right.is_granted_to_us and not _is_expected(right)]
-    return Rights((*attributes, *_owned(found), *_told("it has", excess)), _of_others(of_others))
+    return Rights((*attributes, *_owned(found), *_told("it has", excess)), (*_of_others(of_others), *code))
 
 
 def _attributes(connection: Connection) -> list[str]:
@@ -109,8 +127,8 @@ def _attributes(connection: Connection) -> list[str]:
 
 
 def _owned(found: list[Right]) -> list[str]:
-    objects = [right for right in found if right.is_owned and not right.kind.startswith(("owner", "column"))]
-    kinds = list(dict.fromkeys(f"{right.kind} {right.name}" for right in objects))
+    owned = [right for right in found if right.is_owned and right.kind != "owner's default for new"]
+    kinds = list(dict.fromkeys(f"{right.kind} {right.name}" for right in owned if not right.kind.endswith("column")))
     more = f" and {len(kinds) - 3} more" if len(kinds) > 3 else ""
     return [f"it can act as the owner of the {', the '.join(kinds[:3])}{more}"] if kinds else []
 

@@ -11,6 +11,9 @@ from tests.postgres import SERVICE_LOGIN
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("settings", ["postgresql"], indirect=True)]
 PARTITION = partition_name(month_of(utc_now()))
+VIEW = "CREATE VIEW seen AS SELECT * FROM api_keys"
+VIEW_OF_VIEW = "CREATE VIEW again AS SELECT * FROM seen"
+LENDING = "CREATE FUNCTION lends() RETURNS void LANGUAGE sql SECURITY DEFINER AS 'DELETE FROM api_keys'"
 
 EXCESS = {
     "GRANT TEMPORARY ON DATABASE {database} TO PUBLIC": "it has TEMPORARY on the database {database}",
@@ -31,6 +34,12 @@ EXCESS = {
     "ALTER TABLE activations OWNER TO {login}": "it can act as the owner of the sequence activations_id_seq, the table",
     "ALTER SCHEMA public OWNER TO {login}": "it can act as the owner of the schema public",
     "ALTER DATABASE {database} OWNER TO {login}": "it can act as the owner of the database {database}",
+    f"SET LOCAL ROLE normalcy_owner; {VIEW}; GRANT INSERT ON seen TO normalcy_writer; RESET ROLE": (
+        "it has INSERT on the view seen"
+    ),
+    f"{VIEW}; {VIEW_OF_VIEW}; GRANT UPDATE (name) ON again TO PUBLIC": ("it has UPDATE on the view column again.name"),
+    "CREATE TABLE bell (a text); GRANT INSERT ON bell TO {login}; "
+    "CREATE RULE ring AS ON INSERT TO bell DO DELETE FROM api_keys": "it has INSERT on the view bell",
     "ALTER ROLE {login} SUPERUSER": "it is a superuser",
     "ALTER ROLE {login} CREATEROLE": "it has CREATEROLE",
     "ALTER ROLE {login} CREATEDB": "it has CREATEDB",
@@ -51,6 +60,10 @@ OF_OTHERS = {
     f"GRANT INSERT ON {PARTITION} TO other": f"other has INSERT on the table {PARTITION}",
     "GRANT CREATE ON SCHEMA public TO other": "other has CREATE on the schema public",
     "GRANT EXECUTE ON FUNCTION audit_head(text, uuid) TO other": "other has EXECUTE on the function audit_head",
+    f"{VIEW}; GRANT DELETE ON seen TO other": "other has DELETE on the view seen",
+    f"{LENDING}; GRANT EXECUTE ON FUNCTION lends() TO {{login}}": ("the function lends() runs with the rights of"),
+    "CREATE FUNCTION event() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'; "
+    "CREATE EVENT TRIGGER mine ON ddl_command_start EXECUTE FUNCTION event()": "the event trigger mine of",
     "GRANT SELECT ON alembic_version TO PUBLIC": "PUBLIC has SELECT on the table alembic_version",
     "ALTER DEFAULT PRIVILEGES FOR ROLE normalcy_owner GRANT SELECT ON TABLES TO other": (
         "other has SELECT on the owner's default for new tables"
@@ -86,7 +99,7 @@ async def test_a_right_too_many_is_named(database: Database, given: str) -> None
 
 @pytest.mark.parametrize("given", OF_OTHERS)
 async def test_rights_of_others_are_told_and_are_not_the_logins(database: Database, given: str) -> None:
-    found = await rights_after(database, "CREATE ROLE other", given)
+    found = await rights_after(database, "CREATE ROLE other", *given.split("; "))
     assert found.excess == ()
     assert len(found.of_others) == 1
     assert OF_OTHERS[given] in found.of_others[0]
@@ -95,3 +108,11 @@ async def test_rights_of_others_are_told_and_are_not_the_logins(database: Databa
 async def test_a_grant_that_the_roles_have_anyway_is_no_excess(database: Database) -> None:
     given = "GRANT SELECT ON audit_records TO {login}"
     assert await rights_after(database, given) == Rights((), ())
+
+
+async def test_what_only_looks_or_cannot_be_executed_is_no_excess(database: Database) -> None:
+    for given in (
+        f"{VIEW}; GRANT SELECT ON seen TO {{login}}",
+        f"{LENDING}; REVOKE ALL ON FUNCTION lends() FROM PUBLIC",
+    ):
+        assert await rights_after(database, *given.split("; ")) == Rights((), ())
