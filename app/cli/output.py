@@ -60,7 +60,7 @@ def progress_bar(title: str) -> Iterator[Report]:
 class _TimeLeft(TimeRemainingColumn):
     """Nothing while a stage has not moved: how long it takes, the ones before it do not tell."""
 
-    max_refresh = None
+    max_refresh = 0.0  # a stage that moves is shown at once
 
     def render(self, task: Task) -> Text:
         if not task.fields["has_moved"]:

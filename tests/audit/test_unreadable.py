@@ -1,6 +1,7 @@
 """Records that are hashed as they should be and that no reader can take: they are named, and stop nobody."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,8 @@ async def shown(database: Database) -> set[tuple[str, str | None]]:
 @ODD
 @pytest.mark.parametrize("part", ["input", "output"])
 async def test_a_record_that_cannot_be_read_is_damaged(database: Database, part: str, odd: bytes) -> None:
-    await add(database, with_odd(encode(score(**{part: MARK})), odd))
+    changed: dict[str, Any] = {part: MARK}
+    await add(database, with_odd(encode(score(**changed)), odd))
     assert [(one.damage, one.seq) for one in (await verified(database)).findings] == [(Damage.MUTATED, 2)]
     assert await shown(database) == {("genesis", None), ("score", "MUTATED")}
 
