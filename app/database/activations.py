@@ -14,6 +14,7 @@ from app.database.tables import activations, audit_records
 from app.domain.card import ModelRef
 
 LOCK = 0x61637469  # "acti"
+MAY_READ_RECORDS = "SELECT has_table_privilege('audit_records', 'SELECT')"
 COUNTED = """
     SELECT coalesce(last_value, 0)
     FROM pg_sequences, CAST(pg_get_serial_sequence('activations', 'id') AS regclass) AS counter
@@ -33,7 +34,7 @@ class Activation:
     month: str  # with the next two, the place of its record
     chain_id: UUID
     seq: int
-    has_record: bool = True  # False: somebody put the row into an SQLite file past this program
+    has_record: bool = True  # False: somebody put the row into the database past this program
 
     @property
     def place(self) -> Place:
@@ -69,38 +70,41 @@ async def activations_counted(connection: AsyncConnection) -> int | None:
 
 async def all_activations(connection: AsyncConnection) -> list[Activation]:
     """Oldest first."""
-    return await _activations(connection, _rows(connection).order_by(activations.c.id))
+    return await _activations(connection, (await _rows(connection)).order_by(activations.c.id))
 
 
 async def activations_since(connection: AsyncConnection, last_id: int) -> list[Activation]:
     """What was activated after `last_id`, oldest first: one look at the end of an index, for polling."""
-    query = _rows(connection).where(activations.c.id > last_id).order_by(activations.c.id)
+    query = (await _rows(connection)).where(activations.c.id > last_id).order_by(activations.c.id)
     return await _activations(connection, query)
 
 
 async def current_activations(connection: AsyncConnection) -> dict[str, Activation]:
     """The newest of each site. A site without one has no entry."""
     newest = select(func.max(activations.c.id)).group_by(activations.c.site)
-    rows = await _activations(connection, _rows(connection).where(activations.c.id.in_(newest)))
+    rows = await _activations(connection, (await _rows(connection)).where(activations.c.id.in_(newest)))
     return {activation.site: activation for activation in rows}
 
 
 async def history(connection: AsyncConnection, site: str) -> list[Reign]:
     """Which version was current from when to when, oldest first."""
-    query = _rows(connection).where(activations.c.site == site).order_by(activations.c.id)
+    query = (await _rows(connection)).where(activations.c.site == site).order_by(activations.c.id)
     return _reigns(await _activations(connection, query))
 
 
-def _rows(connection: AsyncConnection) -> Select[Any]:
-    return select(*activations.c, _has_record(connection).label("has_record"))
+async def _rows(connection: AsyncConnection) -> Select[Any]:
+    return select(*activations.c, (await _has_record(connection)).label("has_record"))
 
 
-def _has_record(connection: AsyncConnection) -> ColumnElement[bool]:
-    """PostgreSQL's foreign key answers for it, and the service's login need not read records there."""
-    if connection.dialect.name == "postgresql":
+async def _has_record(connection: AsyncConnection) -> ColumnElement[bool]:
+    """Whether it points at the record of an activation of that version.
+
+    A login of PostgreSQL that may not read records cannot tell; a foreign key answers for some record being there.
+    """
+    if connection.dialect.name == "postgresql" and not await connection.scalar(text(MAY_READ_RECORDS)):
         return true()
-    same = (audit_records.c[name] == activations.c[name] for name in Place._fields)
-    return exists().where(*same)
+    same = (audit_records.c[name] == activations.c[name] for name in (*Place._fields, "site", "version"))
+    return exists().where(*same, audit_records.c.kind == "activation")
 
 
 async def _activations(connection: AsyncConnection, query: Select[Any]) -> list[Activation]:

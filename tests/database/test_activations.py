@@ -5,12 +5,16 @@ from datetime import timedelta
 from itertools import repeat
 
 import pytest
+from sqlalchemy import insert
 
+from app.audit.changes import short_chain
 from app.database.activations import activations_since, current_activations, history
 from app.database.engine import Database
+from app.database.place import Place, add_records
+from app.database.tables import activations
 from app.database.times import timestamp, utc_now
 from app.domain.card import ModelRef
-from tests.audit.recording import activate
+from tests.audit.recording import FACTS, activate, score
 
 pytestmark = pytest.mark.anyio
 NOW = utc_now()
@@ -73,3 +77,14 @@ async def test_a_poll_misses_none_of_several_at_the_same_time(database: Database
     await asyncio.wait_for(second, timeout=10)
     async with database.reading() as connection:
         assert [activation.site for activation in await activations_since(connection, 0)] == ["SoV", "AA"]
+
+
+async def test_a_row_that_points_at_a_record_of_another_kind_counts_as_without_one(activated: Database) -> None:
+    rows = short_chain([score()], FACTS, NOW)
+    made_up = {"site": "SoV", "version": "1.1.0", "sha256": "ab" * 32, "activated_at": "now", "activated_by": "x"}
+    async with activated.writing() as connection:
+        await add_records(connection, rows)
+        await connection.execute(insert(activations).values({**made_up, **Place(*rows[1][:3])._asdict()}))
+    async with activated.reading() as connection:
+        assert [row.has_record for row in await activations_since(connection, 0)] == [True] * len(LINE) + [False]
+        assert not (await current_activations(connection))["SoV"].has_record
