@@ -20,12 +20,15 @@ ATTRIBUTES = {
     "rolreplication": "REPLICATION",
     "rolbypassrls": "BYPASSRLS",
 }
+# They see the state of the server, and can neither write, nor read files or tables, nor act as others.
+MONITORING = ("pg_monitor", "pg_read_all_settings", "pg_read_all_stats", "pg_stat_scan_tables")
 ROLES = text("""
     SELECT rolname = current_user AS is_own, * FROM pg_roles
     WHERE pg_has_role(current_user, oid, 'MEMBER')
-        AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls OR rolname LIKE 'pg\\_%')
+        AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls
+            OR rolname LIKE 'pg\\_%' AND rolname <> ALL(:harmless))
     ORDER BY rolname <> current_user, rolname
-""")
+""").bindparams(harmless=list(MONITORING))
 # Each object, whether the login can act as its owner, and every right on it that somebody else than its owner has.
 RIGHTS = about_ours("""
     , objects (kind, name, owner, acl) AS (

@@ -110,6 +110,10 @@ async def test_a_grant_that_the_roles_have_anyway_is_no_excess(database: Databas
     assert await rights_after(database, given) == Rights((), ())
 
 
+async def test_a_login_that_is_monitored_may_serve(database: Database) -> None:
+    assert await rights_after(database, "GRANT pg_monitor TO {login}") == Rights((), ())
+
+
 async def test_what_only_looks_or_cannot_be_executed_is_no_excess(database: Database) -> None:
     for given in (
         f"{VIEW}; GRANT SELECT ON seen TO {{login}}",
