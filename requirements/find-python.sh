@@ -5,7 +5,7 @@
 # A name on the path may be a stub that runs nothing, so each is tried. PYTHON names the only one to try.
 set -u
 goal=${1:-serve}
-bare=
+bare= needed=
 for python in ${PYTHON:-python3.11 python3.12 python3 python3.13 python3.14}; do
     version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
     case $goal,$version in
@@ -17,9 +17,11 @@ for python in ${PYTHON:-python3.11 python3.12 python3 python3.13 python3.14}; do
         exit
     fi
     bare=${bare:-$version}
+    [ "$python" = python3 ] && package=python3-venv || package=python$version-venv
+    needed=${needed:-$package}
 done
 if [ -n "$bare" ]; then
-    echo "Python $bare is here without its module venv: install it (on Debian and Ubuntu: apt install python3-venv)." >&2
+    echo "Python $bare is here without its module venv: install it (on Debian and Ubuntu: apt install $needed)." >&2
 elif [ "$goal" = train ]; then
     echo "Training needs Python 3.11 or 3.12, because GPflow 2.11 does not run on newer ones: install one of them" \
         "(where the system has none, 'uv python install 3.12' or pyenv does), or name it with PYTHON=." >&2

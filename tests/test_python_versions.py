@@ -55,6 +55,7 @@ def test_the_first_python_that_can_be_used_is_taken(
         ({"python3": stub("3.9")}, "serve", "3.11, 3.12 or 3.13"),
         ({"python3": BROKEN}, "serve", "3.11, 3.12 or 3.13"),
         ({"python3": stub("3.13", with_venv=False)}, "serve", "apt install python3-venv"),
+        ({"python3.12": stub("3.12", with_venv=False)}, "serve", "apt install python3.12-venv"),
         ({"python3": stub("3.13")}, "train", "Training needs Python 3.11 or 3.12"),
     ],
 )

@@ -59,7 +59,7 @@ def render(race: Race) -> list[str]:
         rows.append(("staged L-BFGS, at the paper's end", race.overtaking))
     what = "ELBO + log prior" if race.priors else "ELBO"
     return [
-        f"{race.people} people, {race.covariates} covariates, {race.inducing_points} inducing points; seed {race.seed}",
+        f"{race.people} rows, {race.covariates} covariates, {race.inducing_points} inducing points; seed {race.seed}",
         "",
         f"| optimiser | {what} | wall s | processor s | of the paper's, wall | of the paper's, processor |",
         "|---|---|---|---|---|---|",

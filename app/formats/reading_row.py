@@ -18,8 +18,8 @@ Json = dict[str, Any]
 Row = Mapping[str, object]
 
 BETWEEN = ";"  # elements of one cell
-RAGGED = ""  # the column of a row that has not as many cells as the header
-RAGGED_ROW = "The row has not as many cells as the header. Is there a decimal comma where a point is needed?"
+RAGGED = ""  # the column of a row that does not have as many cells as the header
+RAGGED_ROW = "The row does not have as many cells as the header. Is there a decimal comma where a point is needed?"
 OTHER_SEPARATORS = (BETWEEN, "\t")
 OTHER_SEPARATOR = (
     "The columns are separated by semicolons or tabs: save the file with commas between the columns, and with points "

@@ -26,7 +26,7 @@ OPTION_FIELDS = dict.fromkeys(("thresholds", "hdi_probability", "include_unrelia
 SCORE_FIELDS = PATIENT_FIELDS | READING_FIELDS | OPTION_FIELDS
 
 SEXES = tuple(Sex)
-CHOOSE_SEX = '"male" or "female"; choose the reference sex, whose people the patient is compared with.'
+CHOOSE_SEX = '"male" or "female"; choose the sex of the reference group to compare with.'
 CONVENTION_CHOICES: dict[str, tuple[str, ...]] = {
     "edge": get_args(Edge),
     "phase": get_args(Phase),

@@ -35,7 +35,11 @@ cd ~/normalcy
 python3 --version
 make serve &
 url=http://127.0.0.1:$NORMALCY_PORT
-curl --silent --retry 900 --retry-delay 1 --retry-connrefused --output /dev/null "$url/health/ready"
+for _ in $(seq 900); do
+  curl --silent --output /dev/null "$url/health/ready" && break
+  kill -0 %1  # ends here if the service did
+  sleep 1
+done
 curl --silent --show-error --fail -X POST "$url/v1/sites/SoV/score" -H 'Content-Type: application/json' \
   -d '{"age_years": 55, "sex": "male", "height_cm": 176, "weight_kg": 84, "diameter_mm": 41}' \
   | python3 -c 'import json, sys; print("E[NS] =", json.load(sys.stdin)["score"]["expected_ns"])'

@@ -57,6 +57,11 @@ class TestOneReading:
         assert [entry["threshold"] for entry in done.json["score"]["exceedance"]] == [2.0, 3.0]
         assert CANARY not in done.out + json.dumps(vars(record))
 
+    def test_a_decimal_comma_gets_a_hint(self, normalcy: Normalcy) -> None:
+        done = one(normalcy, "--diameter-mm", "41,5")
+        assert done.code == 2
+        assert "Write a decimal point" in " ".join(done.err.replace("│", " ").split())
+
     def test_people_read_the_sentence_and_where_it_is_on_record(self, normalcy: Normalcy) -> None:
         done = one(normalcy, "--edge", "leading")
         assert done.out.startswith("Evaluation model, not for care")
@@ -65,7 +70,12 @@ class TestOneReading:
     def test_every_fault_is_told_at_once(self, alone: Normalcy, embedded: Settings) -> None:
         done = alone("score", "--site", "SoV", "--age-years", 200, "--sex", "man", "--height-cm", 1.76)
         assert (done.code, done.out) == (1, "")
-        for words in ("age_years must", "choose the reference sex", "given in m?", "weight_kg is required"):
+        for words in (
+            "age_years must",
+            "choose the sex of the reference group",
+            "given in m?",
+            "weight_kg is required",
+        ):
             assert words in done.err
         assert not embedded.data_dir.exists()
 

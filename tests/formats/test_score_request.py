@@ -174,7 +174,7 @@ def test_an_empty_object_lacks_what_is_required_and_nothing_else() -> None:
 def test_the_refusal_of_a_sex_asks_for_the_reference() -> None:
     for body in ({**SINGLE, "sex": "diverse"}, {**SINGLE, "sex": 0}, without(SINGLE, "sex")):
         (fault,) = single_faults(body)
-        assert "choose the reference sex" in fault.message
+        assert "choose the sex of the reference group" in fault.message
         assert fault.message.startswith("sex is required: " if "sex" not in body else "sex must be ")
 
 

@@ -21,7 +21,7 @@ class StatedConvention(Described):
 
 class PatientFields(Described):
     age_years: Annotated[Number, quantity("Age, fractions allowed", limits.AGE)]
-    sex: Literal["male", "female"] = Field(description="The reference sex: whose people the patient is compared with.")
+    sex: Literal["male", "female"] = Field(description="The sex of the reference group to compare with.")
     height_cm: Annotated[Number, quantity("Height", limits.HEIGHT)]
     weight_kg: Annotated[Number, quantity("Weight; body mass index must be 8 to 100 kg/m²", limits.WEIGHT)]
 
