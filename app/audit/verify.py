@@ -5,7 +5,7 @@ as a whole, is found against checkpoints only; without one, a chain without its 
 still runs, or died) and not as damage.
 """
 
-from collections.abc import AsyncIterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -15,6 +15,24 @@ from app.audit.damage import Damage, fault_of
 from app.database.appender import AuditRow, Head
 
 Covered = dict[int, set[bytes]]  # the hashes that checkpoints have of a chain, by place; two at one place contradict
+
+
+class Coverage:
+    """What checkpoints say, each thing once: most of a checkpoint repeats the one of the day before."""
+
+    def __init__(self, *checkpoints: Checkpoint) -> None:
+        self.hashes: dict[UUID, Covered] = {}
+        self.longest: dict[UUID, Head] = {}
+        for checkpoint in checkpoints:
+            self.add(checkpoint)
+
+    def add(self, checkpoint: Checkpoint, since_month: str = "") -> None:
+        for chain_id, end in checkpoint.ends.items():
+            if end.month < since_month:
+                continue
+            self.hashes.setdefault(chain_id, {}).setdefault(end.seq, set()).add(end.row_hash)
+            if chain_id not in self.longest or self.longest[chain_id].seq < end.seq:
+                self.longest[chain_id] = end
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +66,8 @@ class Verification:
         return not self.findings
 
 
-async def verify(pages: AsyncIterable[list[AuditRow]], checkpoints: Sequence[Checkpoint] = ()) -> Verification:
-    """Of the pages of `stream_chains`. The checkpoints must not cover months that are not read."""
-    covered = _covered(checkpoints)
+async def verify(pages: AsyncIterable[list[AuditRow]], coverage: Coverage) -> Verification:
+    """Of the pages of `stream_chains`. The coverage must not reach into months that are not read."""
     chains: dict[UUID, _Chain] = {}
     findings: list[Finding] = []
     records = 0
@@ -59,31 +76,19 @@ async def verify(pages: AsyncIterable[list[AuditRow]], checkpoints: Sequence[Che
         for row in page:
             chain = chains.get(row.chain_id)
             if chain is None:
-                chain = chains[row.chain_id] = _Chain(row.month, row.chain_id, covered.get(row.chain_id, {}))
+                chain = chains[row.chain_id] = _Chain(row.month, row.chain_id, coverage.hashes.get(row.chain_id, {}))
             chain.see(row)
     for chain in chains.values():
         findings += chain.closing()
     open_chains = tuple(chain.as_open() for chain in chains.values() if chain.last_kind != "seal")
-    return Verification(records, len(chains), open_chains, (*findings, *_vanished(checkpoints, chains)))
+    return Verification(records, len(chains), open_chains, (*findings, *_vanished(coverage, chains)))
 
 
-def _covered(checkpoints: Sequence[Checkpoint]) -> dict[UUID, Covered]:
-    covered: dict[UUID, Covered] = {}
-    for checkpoint in checkpoints:
-        for chain_id, end in checkpoint.ends.items():
-            covered.setdefault(chain_id, {}).setdefault(end.seq, set()).add(end.row_hash)
-    return covered
-
-
-def _vanished(checkpoints: Sequence[Checkpoint], present: Mapping[UUID, object]) -> list[Finding]:
-    gone: dict[UUID, Head] = {}
-    for checkpoint in checkpoints:
-        for chain_id, end in checkpoint.ends.items():
-            if chain_id not in present and (chain_id not in gone or gone[chain_id].seq < end.seq):
-                gone[chain_id] = end
+def _vanished(coverage: Coverage, present: Mapping[UUID, object]) -> list[Finding]:
     return [
-        Finding(Damage.VANISHED, end.month, end.chain_id, 1, f"the whole chain is missing; it had {end.seq} rows")
-        for end in gone.values()
+        Finding(Damage.VANISHED, end.month, chain_id, 1, f"the whole chain is missing; it had {end.seq} rows")
+        for chain_id, end in coverage.longest.items()
+        if chain_id not in present
     ]
 
 

@@ -1,8 +1,8 @@
 """Verify the audit: every chain of the database, also against the checkpoints that were kept, the tables beside it, and
 what guards it."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -20,7 +20,7 @@ from app.database.readiness import check_guards
 from app.database.records import has_records, heads, stream_chains
 from app.database.times import utc_now
 from app.errors import DatabaseNotReady
-from app.services.kept_checkpoints import Choice, compared_with
+from app.services.kept_checkpoints import Choice, Compared, Kept, compared_with
 from app.services.visit import inspecting
 from app.services.whole_file import whole_file
 from app.settings import Settings
@@ -42,15 +42,6 @@ class Tampering:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """A checkpoint that the chains were held against."""
-
-    file: str
-    taken_at: str
-    root: str
-
-
-@dataclass(frozen=True, slots=True)
 class AuditVerification:
     intact: bool
     records: int
@@ -66,20 +57,26 @@ async def verify_audit(
     settings: Settings, report: Report, since_month: str = "", choice: Choice = "folder"
 ) -> AuditVerification:
     """Raises a NormalcyError if it could not be checked."""
-    async with inspecting(settings) as database, database.reading() as connection:
-        kept, warnings = await compared_with(connection, settings.data_dir, choice)
-        covered = [_from_month(checkpoint, since_month) for checkpoint in kept.values()]
-        found = await verify(_told(connection, since_month, report), covered)
-        tampering = (
-            *[await _located(connection, finding) for finding in found.findings],
-            *await _emptied(connection, kept.values()),
-            *await _unguarded(database),
-        )
-        rows = await compare_tables(connection)
-    against = tuple(Compared(str(file), one.taken_at, one.root) for file, one in kept.items())
+    async with inspecting(settings) as database:
+        kept = await compared_with(database, settings.data_dir, choice, since_month)
+        async with database.reading() as connection:
+            found = await verify(_told(connection, since_month, report), kept.coverage)
+            tampering = (
+                *[await _located(connection, finding) for finding in found.findings],
+                *await _emptied(connection, kept),
+                *await _unguarded(database),
+            )
+            rows = await compare_tables(connection)
     return AuditVerification(
-        not (tampering or rows), found.records, found.chains, tampering, rows, found.open_chains, warnings, against
-    )  # fmt: skip
+        not (tampering or rows),
+        found.records,
+        found.chains,
+        tampering,
+        rows,
+        found.open_chains,
+        kept.warnings,
+        kept.checkpoints,
+    )
 
 
 async def write_checkpoint(settings: Settings, out: Path) -> Checkpoint:
@@ -117,9 +114,9 @@ def _name(row: AuditRow) -> str:
     return f"record {row.record_id}" + (f" of request {row.request_id}" if row.request_id else "")
 
 
-async def _emptied(connection: AsyncConnection, kept: Iterable[Checkpoint]) -> list[Tampering]:
+async def _emptied(connection: AsyncConnection, kept: Kept) -> list[Tampering]:
     """A database that nobody used yet has no record either: only a checkpoint tells that there were some."""
-    if any(checkpoint.ends for checkpoint in kept) and not await has_records(connection):
+    if kept.cover_records and not await has_records(connection):
         return [Tampering(Damage.EMPTIED, "there is no record at all, and checkpoints cover some")]
     return []
 
@@ -131,7 +128,3 @@ async def _unguarded(database: Database) -> list[Tampering]:
         except DatabaseNotReady as missing:
             return [Tampering(Damage.UNGUARDED, str(missing).rstrip("."))]
     return []
-
-
-def _from_month(checkpoint: Checkpoint, month: str) -> Checkpoint:
-    return replace(checkpoint, ends={chain: end for chain, end in checkpoint.ends.items() if end.month >= month})

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.audit import changes
 from app.audit.checkpoint import Checkpoint
 from app.audit.records import Draft
-from app.audit.verify import Verification, verify
+from app.audit.verify import Coverage, Verification, verify
 from app.audit.writer import AuditWriter
 from app.database.activations import Activation
 from app.database.appender import AuditRow
@@ -74,7 +74,7 @@ async def all_rows(database: Database) -> list[AuditRow]:
 
 async def verified(database: Database, checkpoint: Checkpoint | None = None) -> Verification:
     async with database.reading() as connection:
-        return await verify(stream_chains(connection), [checkpoint] if checkpoint else [])
+        return await verify(stream_chains(connection), Coverage(*[checkpoint] if checkpoint else []))
 
 
 @asynccontextmanager
@@ -93,7 +93,7 @@ async def tampered(database: Database, *statements: Executable, checkpoint: Chec
     async with unguarded(database) as connection:
         for statement in statements:
             await connection.execute(statement)
-        return await verify(stream_chains(connection), [checkpoint] if checkpoint else [])
+        return await verify(stream_chains(connection), Coverage(*[checkpoint] if checkpoint else []))
 
 
 def inserting(rows: list[AuditRow]) -> Executable:

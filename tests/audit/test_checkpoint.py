@@ -9,7 +9,7 @@ from app.audit.chain import link
 from app.audit.checkpoint import Checkpoint, merkle_root, parse, render, take_checkpoint
 from app.audit.damage import Damage
 from app.audit.records import encode
-from app.audit.verify import verify
+from app.audit.verify import Coverage, verify
 from app.audit.writer import AuditWriter
 from app.database.appender import Head
 from app.database.engine import Database
@@ -88,9 +88,9 @@ async def test_several_checkpoints_are_all_held_against_the_chains(writer: Audit
         await connection.execute(delete(audit_records).where(audit_records.c.seq > 2))
         after = await take_checkpoint(connection, utc_now())
         for kept in ([honest, after], [after, honest]):
-            (finding,) = (await verify(stream_chains(connection), kept)).findings
+            (finding,) = (await verify(stream_chains(connection), Coverage(*kept))).findings
             assert (finding.damage, finding.seq) == (Damage.TRUNCATED, 3)
-        assert (await verify(stream_chains(connection), [after])).intact
+        assert (await verify(stream_chains(connection), Coverage(after))).intact
 
 
 @anyio

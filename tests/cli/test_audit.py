@@ -161,6 +161,23 @@ class TestVerify:
         assert "are of another database and were not compared" in done.out
         assert normalcy("audit", "verify", "--checkpoint", file).code == 1  # named by hand: compared all the same
 
+    def test_a_checkpoint_that_names_no_database_counts_where_everything_is_gone(
+        self, normalcy: Normalcy, settings: Settings
+    ) -> None:
+        """As the first release wrote them."""
+        file = checkpoint_in_folder(normalcy, settings)
+        file.write_bytes(re.sub(rb',"database":"[^"]+"', b"", file.read_bytes()))
+        tamper(settings, "DELETE FROM audit_records")
+        done = normalcy("audit", "verify", "--json")
+        assert (done.code, [one["damage"] for one in done.json["tampering"]]) == (1, ["VANISHED", "EMPTIED"])
+        assert normalcy("audit", "verify", "--no-checkpoint").code == 0
+
+    def test_the_newest_checkpoint_is_the_one_that_was_taken_last(self, normalcy: Normalcy, settings: Settings) -> None:
+        older = checkpoint_in_folder(normalcy, settings)  # named as the first release did: sorts behind the other
+        newer = older.with_name("2026-11-15-sqlite.jsonl")
+        newer.write_bytes(re.sub(rb'"taken_at":"[^"]+"', b'"taken_at":"2999-01-01T00:00:00.000Z"', older.read_bytes()))
+        assert "against 2 checkpoints, the newest of 2999-01-01" in normalcy("audit", "verify").out
+
     def test_a_broken_checkpoint_in_the_folder_cannot_be_checked_against(
         self, normalcy: Normalcy, settings: Settings
     ) -> None:

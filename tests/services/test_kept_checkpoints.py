@@ -1,0 +1,59 @@
+"""Many checkpoints are read one at a time, and what they repeat is kept once."""
+
+import asyncio
+import tracemalloc
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from app.audit.checkpoint import Checkpoint, render
+from app.database.appender import Head
+from app.database.engine import Database, open_database
+from app.services.checkpoint_folder import FOLDER
+from app.services.kept_checkpoints import Kept, compared_with
+from app.settings import Settings
+
+CHAINS = 1000
+
+
+def keep(folder: Path, days: int) -> None:
+    """Every day one chain has grown, and the others say what they said."""
+    folder.mkdir(exist_ok=True)
+    for day in range(1, days + 1):
+        ends = [Head("2026-10", UUID(int=chain), day if chain == 0 else 3, bytes(32)) for chain in range(CHAINS)]
+        taken = Checkpoint(f"2026-10-{day:02}T12:00:00.000Z", {end.chain_id: end for end in ends}, "sqlite")
+        (folder / f"2026-10-{day:02}-sqlite.jsonl").write_bytes(render(taken))
+
+
+def read(settings: Settings) -> tuple[Kept, int]:
+    """What is kept of the folder, and the most memory that it took."""
+
+    async def work() -> tuple[Kept, int]:
+        database = open_database(settings)
+        try:
+            return await measured(database)
+        finally:
+            await database.close()
+
+    async def measured(database: Database) -> tuple[Kept, int]:
+        tracemalloc.start()
+        try:
+            return await compared_with(database, settings.data_dir, "folder"), tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+def test_a_month_of_checkpoints_takes_hardly_more_memory_than_two_days(settings: Settings) -> None:
+    keep(settings.data_dir / FOLDER, 2)
+    _, of_two_days = read(settings)
+    keep(settings.data_dir / FOLDER, 30)
+    kept, of_a_month = read(settings)
+    assert len(kept.checkpoints) == 30
+    assert len(kept.coverage.hashes) == CHAINS
+    assert set(kept.coverage.hashes[UUID(int=0)]) == set(range(1, 31))
+    assert set(kept.coverage.hashes[UUID(int=1)]) == {3}
+    assert of_a_month < 1.5 * of_two_days
