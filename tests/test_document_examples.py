@@ -21,7 +21,8 @@ from tests.documents import ADDRESS, DOCS, GUIDE, README, ROOT, blocks, commands
 from tests.web.serving import Running, serving
 
 # Not run: they install, or take minutes. That their commands and options exist is seen by tests/test_documents.py.
-SERVE_YOUR_OWN = "NORMALCY_MODELS_DIR=my_models normalcy serve"  # goes on until it is stopped: a test of its own
+# Goes on until it is stopped: a test of its own.
+SERVE_YOUR_OWN = "NORMALCY_DATA_DIR=my_data NORMALCY_MODELS_DIR=my_models normalcy serve"
 TOO_LONG = ("make ", "source ", "normalcy train ", SERVE_YOUR_OWN)
 # Carries variables from one block to the next, as one terminal would.
 SHELL = "set -euo pipefail -o allexport\ntouch .variables; . ./.variables\n{block}\nexport -p > .variables\n"
@@ -114,7 +115,7 @@ def test_a_model_of_ones_own_is_served_as_the_readme_says(tmp_path: Path) -> Non
     shutil.copytree(ROOT / "models_store" / "AA", tmp_path / "my_models" / "AA")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NORMALCY_")}
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = kept | {"PATH": path, "NORMALCY_PORT": "0", "NORMALCY_DATA_DIR": str(tmp_path / "var")}
+    environment = kept | {"PATH": path, "NORMALCY_PORT": "0"}
     command = ["bash", "-c", SERVE_YOUR_OWN.replace("normalcy", "exec normalcy")]
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as running:  # noqa: S603
         try:
