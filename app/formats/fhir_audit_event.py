@@ -43,8 +43,15 @@ SOURCE = {
 }
 
 
+STRANGE = {"kind": "UNREADABLE", "detail": "its content is not that of a record of its kind"}
+
+
 def line(record: Mapping[str, Any]) -> bytes:
-    return msgspec.json.encode(audit_event(record)) + b"\n"
+    try:
+        event = audit_event(record)
+    except (AttributeError, KeyError, TypeError, ValueError):  # hashed as it stands, and by no program of ours
+        event = audit_event({**record, "damaged": True, "damage": STRANGE})
+    return msgspec.json.encode(event) + b"\n"
 
 
 def audit_event(record: Mapping[str, Any]) -> Json:

@@ -111,6 +111,22 @@ class TestFhir:
         assert line.count(b"\n") == 1
         assert line.endswith(b"\n")
 
+    @pytest.mark.parametrize(
+        "record",
+        [
+            {**REFUSAL, "output": {"errors": 7}},
+            {**SUM, "output": {"count": 1}},
+            {**MIXED, "output": {"statuses": {"many": 1}}},
+            {**SCORE, "input": {"subject": "a name"}},
+        ],
+        ids=["errors", "span", "statuses", "subject"],
+    )
+    def test_a_record_that_no_program_of_ours_wrote_ends_no_export(self, record: dict[str, Any]) -> None:
+        event = json.loads(fhir_audit_event.line(record))
+        assert event["outcome"] == "8"
+        assert "UNREADABLE" in event["outcomeDesc"]
+        assert "a name" not in str(event)
+
     def test_no_clinical_value_leaves(self) -> None:
         line = fhir_audit_event.line(SCORE).decode()
         for value in ("55.25", "41.75", "1.93125", "He said"):
