@@ -81,7 +81,7 @@ def test_it_says_where_and_what_and_stops_cleanly(environment: dict[str, str]) -
     assert "/docs" in said
     assert str(Path(environment["NORMALCY_DATA_DIR"]).resolve()) in said
     assert re.search(r"SoV 1\.1\.0.*[0-9a-f]{64}", said)
-    assert "simulated" in said
+    assert re.search(r"Trained on simulated people, for evaluation, not for care: .*SoV 1\.1\.0", said)
     assert "Traceback" not in errors
     assert kinds(environment) == ["genesis", "score", "seal"]
 
