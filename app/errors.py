@@ -2,33 +2,33 @@
 
     NormalcyError
     ├── MalformedJson           the bytes are not JSON that has one meaning (one fault)
-    ├── InputRefused            a request that cannot be answered as it stands (every fault at once)
+    ├── InvalidInput            a request that cannot be answered as it stands (every fault at once)
     ├── UnknownSite             no model was ever published for this site
     ├── UnknownVersion          the site has no such version
     ├── UnknownRecord           the audit holds no such record
     ├── NoModelLoaded           no model is loaded, or not yet
     │   └── SiteNotServed       the current version of this one site cannot be used (says why)
-    ├── ActivationRefused       a version cannot become current; the one before it keeps serving
-    ├── DeskFull                too many readings wait to be scored
-    ├── ArtefactRefused         a stored model is not what its digest says (names the file)
-    ├── NameRefused             a site or version has a name that the store does not take
+    ├── ActivationFailed        a version cannot become current; the one before it keeps serving
+    ├── ScoringQueueFull        too many readings wait to be scored
+    ├── InvalidArtefact         a stored model is not what its digest says (names the file)
+    ├── InvalidName             a site or version has a name that the store does not take
     ├── VersionExists           a published version is never overwritten
-    ├── TableRefused            a table of people cannot be used (every problem, with rows and columns)
+    ├── InvalidTable            a table of people cannot be used (every problem, with rows and columns)
     ├── GateFailed              a trained model did not pass its gates (which, and by how much)
     ├── TrainingFailed          the optimiser gave no usable model
     ├── FileExists              a command does not overwrite a file of yours
-    ├── NumbersNotTrusted       the solver could not verify its own answer
-    ├── SettingRefused          the configuration cannot be used (every problem, by the setting's name)
+    ├── UnverifiedResult        the solver could not verify its own answer
+    ├── InvalidSettings         the configuration cannot be used (every problem, by the setting's name)
     ├── DatabaseUnavailable     the database did not answer, or not in time
     │   ├── DatabaseNotTrusted  its certificate is not accepted
     │   └── NotDurable          it answers, and could lose what it acknowledges (says which setting is wrong)
     ├── DatabaseNotReady        the database answers and must not be used as it stands
     │   └── PendingMigrations   its tables are older than this program: `normalcy db upgrade`
-    ├── SecondServe             another process serves from the same embedded database
+    ├── AlreadyServing          another process serves from the same embedded database
     ├── AuditUnavailable        the record of an answer could not be made durable in time
     │   └── AuditQueueFull      too many records are waiting already
-    ├── CursorRefused           a page marker that did not come from an earlier page
-    ├── CheckpointRefused       a checkpoint file is not what its own root says
+    ├── InvalidCursor           a page marker that did not come from an earlier page
+    ├── InvalidCheckpoint       a checkpoint file is not what its own root says
     ├── UnknownKey              no API key has this id
     └── NotInstalled            this command needs parts that a serving installation leaves out
 
@@ -44,7 +44,7 @@ class NormalcyError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FieldError:
     """What is wrong with one field of a request. Never holds what the caller sent."""
 
     code: str  # for machines; the table of codes is in formats/faults.py
@@ -53,13 +53,13 @@ class Fault:
 
 
 class MalformedJson(NormalcyError):
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: FieldError) -> None:
         super().__init__(fault.message)
         self.fault = fault
 
 
-class InputRefused(NormalcyError):
-    def __init__(self, faults: Sequence[Fault]) -> None:
+class InvalidInput(NormalcyError):
+    def __init__(self, faults: Sequence[FieldError]) -> None:
         super().__init__(" ".join(fault.message for fault in faults))
         self.faults = tuple(faults)
 
@@ -92,24 +92,24 @@ class SiteNotServed(NoModelLoaded):
         self.site, self.reason = site, reason
 
 
-class ActivationRefused(NormalcyError):
+class ActivationFailed(NormalcyError):
     def __init__(self, reason: str) -> None:
         self.reason = f"The version was not activated, and the one before it keeps serving: {reason}"
         super().__init__(self.reason)
 
 
-class DeskFull(NormalcyError):
+class ScoringQueueFull(NormalcyError):
     def __init__(self) -> None:
         super().__init__("Too many readings wait to be scored. Try again in a moment.")
 
 
-class ArtefactRefused(NormalcyError):
+class InvalidArtefact(NormalcyError):
     def __init__(self, file: str, reason: str) -> None:
         super().__init__(f"{file}: {reason}")
         self.file, self.reason = file, reason
 
 
-class NameRefused(NormalcyError):
+class InvalidName(NormalcyError):
     pass
 
 
@@ -119,7 +119,7 @@ class VersionExists(NormalcyError):
         self.site, self.version = site, version
 
 
-class TableRefused(NormalcyError):
+class InvalidTable(NormalcyError):
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("The table cannot be used. " + " ".join(problems))
         self.problems = tuple(problems)
@@ -135,11 +135,11 @@ class TrainingFailed(NormalcyError):
     pass
 
 
-class NumbersNotTrusted(NormalcyError):
+class UnverifiedResult(NormalcyError):
     pass
 
 
-class SettingRefused(NormalcyError):
+class InvalidSettings(NormalcyError):
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("The settings cannot be used. " + " ".join(problems))
         self.problems = tuple(problems)
@@ -175,7 +175,7 @@ class PendingMigrations(DatabaseNotReady):
         self.revisions = tuple(revisions)
 
 
-class SecondServe(NormalcyError):
+class AlreadyServing(NormalcyError):
     def __init__(self, file: str) -> None:
         super().__init__(
             f"Another process serves from {file}. An embedded database serves one process: "
@@ -194,12 +194,12 @@ class AuditQueueFull(AuditUnavailable):
         super().__init__("Too many answers wait for their record. Try again in a moment.")
 
 
-class CursorRefused(NormalcyError):
+class InvalidCursor(NormalcyError):
     def __init__(self) -> None:
         super().__init__("The cursor does not come from an earlier page of this list.")
 
 
-class CheckpointRefused(NormalcyError):
+class InvalidCheckpoint(NormalcyError):
     pass
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
-from app.errors import SettingRefused
+from app.errors import InvalidSettings
 
 PREFIX = "NORMALCY_"
 ENV_FILE = "NORMALCY_ENV_FILE"
@@ -198,7 +198,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     if not problems:
         problems += _tls_problems(values)
     if problems:
-        raise SettingRefused(problems)
+        raise InvalidSettings(problems)
     return Settings(**values)  # type: ignore[arg-type]  # each parser returns the type of its field
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import SettingRefused
+from app.errors import InvalidSettings
 from app.settings import TABLE, Settings, load_settings
 
 AUTHORITY = """\
@@ -23,7 +23,7 @@ BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiAGzOx/+Oii0Iw55L6BdijqdBZzANKu
 
 
 def refused(**given: str) -> tuple[str, ...]:
-    with pytest.raises(SettingRefused) as caught:
+    with pytest.raises(InvalidSettings) as caught:
         load_settings({f"NORMALCY_{name}": value for name, value in given.items()})
     return caught.value.problems
 

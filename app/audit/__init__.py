@@ -8,5 +8,5 @@
     changes.py     keys and activations with their records     tables.py      are those tables as on record?
 
 Not here: SQL (`database`), what a score is (`domain`), HTTP. To record a new kind of event, add its name to `Kind`
-and let the service build a `Draft`; chains, verification and look-up need no change.
+and let the service build a `NewRecord`; chains, verification and look-up need no change.
 """

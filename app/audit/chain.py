@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from app.audit.records import Draft, Record, encode
+from app.audit.records import NewRecord, Record, encode
 from app.database.appender import AuditRow, Head
 
 NOTHING_BEFORE = bytes(32)
@@ -42,9 +42,9 @@ def link(head: Head, records: Iterable[Record]) -> tuple[list[AuditRow], Head]:
 
 def genesis(head: Head, at: datetime, facts: dict[str, Any]) -> Record:
     """Opens a chain: who writes it (host, process, version, models, settings)."""
-    return encode(Draft("genesis", at, SERVICE, input={**facts, "month": head.month}))
+    return encode(NewRecord("genesis", at, SERVICE, input={**facts, "month": head.month}))
 
 
 def seal(at: datetime) -> Record:
     """Closes a chain. One without it belongs to a writer that still runs, or that died."""
-    return encode(Draft("seal", at, SERVICE))
+    return encode(NewRecord("seal", at, SERVICE))

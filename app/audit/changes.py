@@ -12,15 +12,15 @@ from typing import Any, Literal
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.audit.chain import genesis, link, new_chain, seal
-from app.audit.records import Draft, encode
+from app.audit.records import NewRecord, encode
+from app.clock import month_of, timestamp, utc_now
 from app.database.activations import Activation, add_activation, last_activation
 from app.database.appender import AuditRow
 from app.database.durability import refuse_loss
 from app.database.keys import ApiKey, find_key, revoke_key, save_key
 from app.database.place import Place, add_records
-from app.database.times import month_of, timestamp, utc_now
 from app.domain.card import ModelRef
-from app.errors import ActivationRefused
+from app.errors import ActivationFailed
 
 Json = dict[str, Any]
 CREATE, REVOKE = "normalcy keys create", "normalcy keys revoke"  # the only ways to change a key
@@ -30,7 +30,7 @@ ActivationStep = Literal["activated", "adopted"]
 
 
 async def add_key(connection: AsyncConnection, key: ApiKey, by: str, facts: Json, now: datetime) -> None:
-    draft = Draft("key", now, by, route=CREATE, output=key_change("created", key))
+    draft = NewRecord("key", now, by, route=CREATE, output=key_change("created", key))
     await _record(connection, draft, facts)
     await save_key(connection, key)
 
@@ -41,25 +41,25 @@ async def end_key(connection: AsyncConnection, key_id: str, by: str, facts: Json
     if known is not None and known.revoked_at is not None:
         return known
     ended = await revoke_key(connection, key_id, now)
-    await _record(connection, Draft("key", now, by, route=REVOKE, output=key_change("revoked", ended)), facts)
+    await _record(connection, NewRecord("key", now, by, route=REVOKE, output=key_change("revoked", ended)), facts)
     return ended
 
 
 async def activate(
-    connection: AsyncConnection, ref: ModelRef, draft: Draft, facts: Json, clock: Callable[[], datetime] = utc_now
+    connection: AsyncConnection, ref: ModelRef, draft: NewRecord, facts: Json, clock: Callable[[], datetime] = utc_now
 ) -> Activation:
-    """`draft` says who asked, and how. Raises ActivationRefused if another one would stand before it for ever."""
+    """`draft` says who asked, and how. Raises ActivationFailed if another one would stand before it for ever."""
     after = await last_activation(connection)
     now = clock()  # behind the lock, so that no version ends before it began
     told = activation_change("activated", timestamp(now), draft.principal, after)
     place = await _record(connection, replace(draft, at=now, model=ref, output=told), facts)
     made = await add_activation(connection, ref, timestamp(now), draft.principal, place)
     if made.id <= after:  # somebody chose a number
-        raise ActivationRefused(OUT_OF_ORDER)
+        raise ActivationFailed(OUT_OF_ORDER)
     return made
 
 
-async def _record(connection: AsyncConnection, draft: Draft, facts: Json) -> Place:
+async def _record(connection: AsyncConnection, draft: NewRecord, facts: Json) -> Place:
     """Where the record stands, once the transaction of the connection is committed. Raises NotDurable."""
     await connection.run_sync(refuse_loss)
     rows = short_chain([draft], facts, draft.at)
@@ -67,7 +67,7 @@ async def _record(connection: AsyncConnection, draft: Draft, facts: Json) -> Pla
     return Place(*rows[1][:3])
 
 
-def short_chain(drafts: Sequence[Draft], facts: Json, now: datetime) -> list[AuditRow]:
+def short_chain(drafts: Sequence[NewRecord], facts: Json, now: datetime) -> list[AuditRow]:
     """Opened, written and sealed at once: the drafts stand from row 2 on."""
     head = new_chain(month_of(now))
     return link(head, [genesis(head, now, facts), *map(encode, drafts), seal(now)])[0]

@@ -16,10 +16,10 @@ from uuid import UUID
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.clock import timestamp
 from app.database.appender import Head
 from app.database.records import database_name, heads
-from app.database.times import timestamp
-from app.errors import CheckpointRefused
+from app.errors import InvalidCheckpoint
 
 
 @dataclass(frozen=True)
@@ -80,16 +80,16 @@ def render(checkpoint: Checkpoint) -> bytes:
 
 
 def parse(content: bytes) -> Checkpoint:
-    """Raises CheckpointRefused if the file was cut, edited or is something else."""
+    """Raises InvalidCheckpoint if the file was cut, edited or is something else."""
     first, *lines = content.splitlines() or [b""]
     try:
         header = msgspec.json.decode(first, type=_First)
         ends = [_end(msgspec.json.decode(line, type=_Line)) for line in lines]
     except ValueError as error:  # of msgspec, and of text that is not hexadecimal
-        raise CheckpointRefused("The file is not a checkpoint.") from error
+        raise InvalidCheckpoint("The file is not a checkpoint.") from error
     checkpoint = Checkpoint(header.taken_at, {end.chain_id: end for end in ends}, header.database)
     if (header.chains, header.root) != (len(lines), checkpoint.root):
-        raise CheckpointRefused("The checkpoint is not what its own root says: it was cut or edited.")
+        raise InvalidCheckpoint("The checkpoint is not what its own root says: it was cut or edited.")
     return checkpoint
 
 

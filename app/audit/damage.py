@@ -25,26 +25,26 @@ class Damage(StrEnum):
     UNGUARDED = "UNGUARDED"  # what keeps the tables append-only, or durable, is missing or switched off
 
 
-class Fault(NamedTuple):
+class FieldError(NamedTuple):
     damage: Damage
     detail: str
 
 
-def fault_of(row: AuditRow, previous: bytes | None) -> Fault | None:
+def fault_of(row: AuditRow, previous: bytes | None) -> FieldError | None:
     """`previous`: the hash of the row before, None where there is no such row."""
     before = NOTHING_BEFORE if row.seq == 1 else previous
     if row.seq < 1 or before is None:
-        return Fault(Damage.GAP, "the row before it is missing or has no hash, so that this one cannot be checked")
+        return FieldError(Damage.GAP, "the row before it is missing or has no hash, so that this one cannot be checked")
     if row.row_hash != row_hash(before, row.chain_id, row.seq, row.record_id, row.payload):
-        return Fault(Damage.MUTATED, "the row is not what was hashed")
+        return FieldError(Damage.MUTATED, "the row is not what was hashed")
     try:
         payload = decode(row.payload)  # all of it: a record that cannot be read whole would stop whoever shows it
     except UNREADABLE:
-        return Fault(Damage.MUTATED, "the payload is no record of version 1")
+        return FieldError(Damage.MUTATED, "the payload is no record of version 1")
     if row.seq == 1 and payload.kind != "genesis":
-        return Fault(Damage.UNKNOWN_CHAIN, "the chain does not begin with a genesis")
+        return FieldError(Damage.UNKNOWN_CHAIN, "the chain does not begin with a genesis")
     wrong = _differing_columns(row, payload)
-    return Fault(Damage.MUTATED, f"other than in the payload: {', '.join(wrong)}") if wrong else None
+    return FieldError(Damage.MUTATED, f"other than in the payload: {', '.join(wrong)}") if wrong else None
 
 
 def _differing_columns(row: AuditRow, payload: Payload) -> list[str]:

@@ -13,7 +13,7 @@ from app.audit.damage import fault_of
 from app.audit.records import UNREADABLE, decode
 from app.database.appender import AuditRow
 from app.database.records import Filter, Linked, find_page
-from app.errors import CursorRefused
+from app.errors import InvalidCursor
 
 PAGE = 100
 LARGEST_PAGE = 1000  # some 2 MB of answer
@@ -29,7 +29,7 @@ class Page:
 async def find_records(
     connection: AsyncConnection, wanted: Filter, cursor: str | None = None, limit: int = PAGE
 ) -> Page:
-    """Raises CursorRefused for a cursor that is not from an earlier page."""
+    """Raises InvalidCursor for a cursor that is not from an earlier page."""
     size = max(1, min(limit, LARGEST_PAGE))
     rows = await find_page(connection, wanted, _position(cursor) if cursor else None, size + 1)
     more = _cursor(rows[size - 1].row) if len(rows) > size else None
@@ -64,7 +64,7 @@ def _position(cursor: str) -> tuple[str, UUID]:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         at, record_id = msgspec.json.decode(text, type=tuple[str, UUID])
     except (binascii.Error, ValueError) as error:
-        raise CursorRefused from error
+        raise InvalidCursor from error
     if "\0" in at:  # no text of a database
-        raise CursorRefused
+        raise InvalidCursor
     return at, record_id

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 import uuid_utils.compat as uuid7s
 
-from app.database.times import timestamp
+from app.clock import timestamp
 from app.domain.card import ModelRef
 
 VERSION = 1
@@ -23,7 +23,7 @@ LONGEST_TEXT = 512  # of a text column; anything longer has no business there
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class NewRecord:
     """What a record will say, before it has an id and a place in a chain."""
 
     kind: Kind
@@ -70,7 +70,7 @@ class Payload(msgspec.Struct, forbid_unknown_fields=True):
     output: dict[str, Any] | None
 
 
-def encode(draft: Draft) -> Record:
+def encode(draft: NewRecord) -> Record:
     """Raises ValueError for what a database could not store, so that one bad record never spoils its group."""
     record_id, at = uuid7s.uuid7(), timestamp(draft.at)
     payload = {

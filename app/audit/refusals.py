@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from app.audit.records import Draft
+from app.audit.records import NewRecord
 from app.audit.writer import AuditWriter
-from app.database.times import timestamp
+from app.clock import timestamp
 from app.observability import Metrics
 
 SUM_SECONDS = 1.0
@@ -26,27 +26,27 @@ SEVERAL = "several"
 class Sum:
     """Refusals of one kind, or of several."""
 
-    first: Draft
+    first: NewRecord
     last: datetime
     is_mixed: bool
     count: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
     errors: set[str] = field(default_factory=set)
 
-    def add(self, draft: Draft) -> None:
+    def add(self, draft: NewRecord) -> None:
         self.last = draft.at
         self.count += 1
         self.statuses[str(draft.status)] += 1
         self.errors.update((draft.output or {}).get("errors", ()))
 
-    def draft(self) -> Draft:
+    def draft(self) -> NewRecord:
         if self.count == 1:
             return self.first
         told = {"count": self.count, "from": timestamp(self.first.at), "to": timestamp(self.last)}
         if not self.is_mixed:
             return replace(self.first, at=self.last, request_id=None, output={**(self.first.output or {}), **told})
         told |= {"problem": SEVERAL, "errors": sorted(self.errors), "statuses": dict(self.statuses)}
-        return Draft("refusal", self.last, SEVERAL, output=told)
+        return NewRecord("refusal", self.last, SEVERAL, output=told)
 
 
 class Sums:
@@ -54,7 +54,7 @@ class Sums:
         self._most_kinds = most_kinds
         self._sums: dict[object, Sum] = {}
 
-    def add(self, draft: Draft) -> None:
+    def add(self, draft: NewRecord) -> None:
         output = draft.output or {}
         kind: object = (draft.principal, draft.route, draft.status, output.get("problem"), *output.get("errors", ()))
         is_mixed = kind not in self._sums and len(self._sums) >= self._most_kinds
@@ -75,7 +75,7 @@ class RefusalRecorder:
         self._singles: Counter[str] = Counter()  # of this second, by caller
         self._timer: asyncio.TimerHandle | None = None
 
-    def record(self, draft: Draft, is_known: bool) -> None:
+    def record(self, draft: NewRecord, is_known: bool) -> None:
         """Never waits. `is_known`: the caller showed a valid credential."""
         self._run_timer()
         if is_known and self._singles[draft.principal] < SINGLE_RECORDS:

@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.errors import SettingRefused
+from app.errors import InvalidSettings
 from app.settings import SHORTEST_KEY, Settings
 
 KEY_FILE = "subject.key"
@@ -39,7 +39,7 @@ def _own_key(file: Path) -> bytes:
         _make_key(file)
     key = file.read_bytes().strip()
     if len(key) < SHORTEST_KEY:
-        raise SettingRefused([f"{file} holds no usable key: restore it, or set NORMALCY_SUBJECT_KEY."])
+        raise InvalidSettings([f"{file} holds no usable key: restore it, or set NORMALCY_SUBJECT_KEY."])
     return key
 
 

@@ -20,9 +20,9 @@ import structlog
 
 from app.audit.chain import genesis, link, new_chain, seal
 from app.audit.queue import BATCH, CAPACITY, Group, WaitingRecords
-from app.audit.records import Draft, Record, encode
+from app.audit.records import NewRecord, Record, encode
+from app.clock import month_of, utc_now
 from app.database.appender import Appender, AuditRow, Head
-from app.database.times import month_of, utc_now
 from app.errors import AuditUnavailable, DatabaseUnavailable, NotDurable
 from app.observability import Metrics, describe_failure
 
@@ -73,7 +73,7 @@ class AuditWriter:
             raise AuditUnavailable(" ".join(filter(None, ["The audit could not be opened.", self.not_durable])))
         self._task = asyncio.create_task(self._run(), name="audit-writer")
 
-    async def write(self, drafts: Sequence[Draft], deadline: float | None = None) -> tuple[UUID, ...]:
+    async def write(self, drafts: Sequence[NewRecord], deadline: float | None = None) -> tuple[UUID, ...]:
         """Returns the records' ids when all are durable. `deadline` is in the time of the running loop.
 
         Raises AuditUnavailable otherwise, never later than the deadline. If the caller is cancelled, the records are
@@ -90,7 +90,7 @@ class AuditWriter:
             timer.cancel()
         return tuple(record.record_id for record in group.records)
 
-    def offer(self, draft: Draft, stands_for: int = 1) -> bool:
+    def offer(self, draft: NewRecord, stands_for: int = 1) -> bool:
         """Best effort, for refusals: never waits, and gives way when the queue is half full. False: not taken."""
         try:
             self._admit(Group([encode(draft)], None, stands_for=stands_for), CAPACITY // 2)

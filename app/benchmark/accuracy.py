@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from app.benchmark.reference import ReferenceCase, read_reference
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 from app.maths import normalcy
 from app.maths.hdi_proof import proven
 from app.maths.intervals import Intervals
@@ -112,7 +112,7 @@ def random_cases(n: int, rng: np.random.Generator) -> tuple[Array, Moments]:
 def _unproven(y: Array, moments: Moments, mass: float) -> int:
     try:
         interval = normalcy.hdi(y, moments, mass)
-    except NumbersNotTrusted:
+    except UnverifiedResult:
         return int(y.size)
     with limits_allowed():
         score, sign = orient(y, moments, 0.0, y.shape)

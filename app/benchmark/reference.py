@@ -32,7 +32,7 @@ RELATIVE_THRESHOLDS = (-0.5, 0.25, 0.75, 1.5)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ScoreQuery:
     rho: float
     s2: float
     mass: float
@@ -57,13 +57,13 @@ class ReferenceCase:
     above: float
 
     @property
-    def question(self) -> Question:
-        return Question(self.rho, self.s2, self.mass, self.sign)
+    def question(self) -> ScoreQuery:
+        return ScoreQuery(self.rho, self.s2, self.mass, self.sign)
 
 
-def questions() -> list[Question]:
+def questions() -> list[ScoreQuery]:
     grid = [*product(RHO, S2, (0.95,)), *product(FEWER_RHO, FEWER_S2, OTHER_MASSES)]
-    return [Question(float(rho), s2, mass, (-1) ** index) for index, (rho, s2, mass) in enumerate(grid)]
+    return [ScoreQuery(float(rho), s2, mass, (-1) ** index) for index, (rho, s2, mass) in enumerate(grid)]
 
 
 def make_reference(path: Path, report: Callable[[str, float], None] = lambda what, share: None) -> int:
@@ -85,7 +85,7 @@ def read_reference(path: Path) -> Iterator[ReferenceCase]:
             yield ReferenceCase(sign=int(row["sign"]), **numbers)
 
 
-def solve(question: Question, index: int) -> ReferenceCase:
+def solve(question: ScoreQuery, index: int) -> ReferenceCase:
     """The interval in mpmath, and the exceedance of a threshold that goes round with the index."""
     y, moments = question.moments()
     ours = normalcy.hdi(y, moments, question.mass)

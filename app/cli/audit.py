@@ -117,10 +117,10 @@ def replay(
     """Answer a recorded request again with the recorded version. Exit 0: identical; 1: not; 2: could not replay."""
 
     async def work(settings: Settings) -> dict[str, Any]:
+        from app.runtime.command import command_runtime
         from app.services.replay import replay as answer_again
-        from app.services.visit import visiting_service
 
-        async with visiting_service(settings, "audit replay") as service:
+        async with command_runtime(settings, "audit replay") as service:
             return await answer_again(service, caller(settings, "audit replay"), request_id, item)
 
     with _any_failure_exits_with_2():

@@ -41,7 +41,7 @@ def create(
     json: JsonOption = False,
 ) -> None:
     """Make a key. It is printed once, alone on standard output, and kept as a hash only. Making it is recorded."""
-    from app.database.times import utc_now
+    from app.clock import utc_now
     from app.services.manage_keys import create_key, which_database
 
     if not (0 < len(name) <= LONGEST_NAME and name.isprintable()):
@@ -67,7 +67,7 @@ def create(
 @group.command("list")
 def list_all(json: JsonOption = False) -> None:
     """Every key, the revoked and expired ones too, and how soon a live one expires. Never a secret."""
-    from app.database.times import utc_now
+    from app.clock import utc_now
     from app.services.manage_keys import all_keys
 
     keys = [_told(key, utc_now()) for key in run(all_keys)]
@@ -89,7 +89,7 @@ def list_all(json: JsonOption = False) -> None:
 @group.command()
 def revoke(key_id: Annotated[str, typer.Argument(help="The id of the key.")], json: JsonOption = False) -> None:
     """End a key, at once and for good. Running services notice within a second. Revoking is recorded."""
-    from app.database.times import utc_now
+    from app.clock import utc_now
     from app.services.manage_keys import end_key
 
     key = run(lambda settings: end_key(settings, principal(), key_id))

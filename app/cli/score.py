@@ -87,14 +87,14 @@ def _score_one(site: str | None, body: dict[str, Any], json: bool) -> None:
     if site is None:
         raise typer.BadParameter("the site of the reading, as SoV", param_hint="--site")
     from app.formats.score_request import parse
-    from app.services.answer import answer_reading
-    from app.services.visit import visiting_service
+    from app.runtime.command import command_runtime
+    from app.services.score_measurements import answer_reading
 
     request = parse(site, body)
 
     async def work(settings: Settings) -> dict[str, Any]:
-        async with visiting_service(settings, "score") as service:
-            await service.watcher.begin()
+        async with command_runtime(settings, "score") as service:
+            await service.poller.begin()
             return await answer_reading(service, caller(settings, "score"), request)
 
     answer = run(work)
@@ -110,12 +110,12 @@ def _score_one(site: str | None, body: dict[str, Any], json: bool) -> None:
 
 
 def _score_file(source: Path, out: Path, site: str | None, json: bool) -> None:
+    from app.runtime.command import command_runtime
     from app.services.score_file import score_file
-    from app.services.visit import visiting_service
 
     async def work(settings: Settings, report: Report) -> "FileRun":
-        async with visiting_service(settings, "score") as service:
-            await service.watcher.begin()
+        async with command_runtime(settings, "score") as service:
+            await service.poller.begin()
             return await score_file(service, caller(settings, "score"), source, out, site, report)
 
     with progress_bar("reading") as report:

@@ -11,7 +11,7 @@ from app.cli.output import say
 from app.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from app.services.running import RunningService
+    from app.runtime.runtime import Runtime
 
 HOW_TO_SERVE = (
     "The versions on record are those of this data folder: activate another one (`normalcy models activate {site} "
@@ -45,7 +45,7 @@ async def _serve(settings: Settings) -> None:
     # Entered here and not by uvicorn, so that a refusal to start comes out as the one sentence that it is.
     async with app.router.lifespan_context(app):
         listening = bind(settings)
-        _announce(app.service, listening.getsockname()[1])
+        _announce(app.runtime, listening.getsockname()[1])
         _settle_memory()
         await make_server(app, settings).serve([listening])
 
@@ -57,20 +57,20 @@ def _settle_memory() -> None:
     gc.set_threshold(20_000, 20, 50)
 
 
-def _announce(service: "RunningService", port: int) -> None:
-    settings, models = service.settings, service.shelf.current.values()
+def _announce(runtime: "Runtime", port: int) -> None:
+    settings, models = runtime.settings, runtime.loaded_models.current.values()
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    say(f"Normalcy {service.stamp.version} ({service.stamp.backend}, {service.stamp.device})")
+    say(f"Normalcy {runtime.stamp.version} ({runtime.stamp.backend}, {runtime.stamp.device})")
     say(f"Try it:       http://{host}:{port}/docs")
     say(f"Data folder:  {settings.data_dir.resolve()}")
     for model in models:
         say(f"Model:        {model.ref.site} {model.ref.version}, cohort {model.card.cohort.name}, {model.ref.sha256}")
-    for site, reason in service.shelf.not_served.items():
+    for site, reason in runtime.loaded_models.not_served.items():
         say(f"NOT SERVED:   {site} answers 503: {reason} {HOW_TO_SERVE.format(site=site)}")
-    if not models and not service.shelf.not_served:
+    if not models and not runtime.loaded_models.not_served:
         say(f"No model is published in {settings.models_dir.resolve()}: scores are refused until one is.")
     if simulated := [f"{model.ref.site} {model.ref.version}" for model in models if model.is_simulated]:
         say(f"Trained on simulated people, for evaluation, not for care: {', '.join(simulated)}.")
-    if not service.keyring.has_seen_keys:
+    if not runtime.keyring.has_seen_keys:
         say("No API key exists: only this machine may ask, without a credential. `normalcy keys create` makes one.")
     sys.stdout.flush()  # into a file or a pipe it would wait for the end

@@ -41,7 +41,7 @@ class Activation:
         return Place(self.month, self.chain_id, self.seq)
 
 
-class Reign(NamedTuple):
+class ActivePeriod(NamedTuple):
     """A version and how long it was current; `until` None: it still is."""
 
     activation: Activation
@@ -86,7 +86,7 @@ async def current_activations(connection: AsyncConnection) -> dict[str, Activati
     return {activation.site: activation for activation in rows}
 
 
-async def history(connection: AsyncConnection, site: str) -> list[Reign]:
+async def history(connection: AsyncConnection, site: str) -> list[ActivePeriod]:
     """Which version was current from when to when, oldest first."""
     query = (await _rows(connection)).where(activations.c.site == site).order_by(activations.c.id)
     return _reigns(await _activations(connection, query))
@@ -111,6 +111,6 @@ async def _activations(connection: AsyncConnection, query: Select[Any]) -> list[
     return [Activation(*row) for row in await connection.execute(query)]
 
 
-def _reigns(line: Sequence[Activation]) -> list[Reign]:
+def _reigns(line: Sequence[Activation]) -> list[ActivePeriod]:
     ends = (successor.activated_at for successor in line[1:])
-    return [Reign(activation, until) for activation, until in zip_longest(line, ends)]
+    return [ActivePeriod(activation, until) for activation, until in zip_longest(line, ends)]

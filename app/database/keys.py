@@ -15,8 +15,8 @@ from typing import NamedTuple
 from sqlalchemy import Row, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.clock import timestamp
 from app.database.tables import api_keys
-from app.database.times import timestamp
 from app.errors import UnknownKey
 
 EXPIRY_NOTICE = timedelta(days=30)  # so long before it a key's end is announced

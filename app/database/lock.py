@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.errors import SecondServe
+from app.errors import AlreadyServing
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def serving_alone(database_file: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise SecondServe(str(database_file)) from error
+            raise AlreadyServing(str(database_file)) from error
         yield
     finally:
         os.close(handle)

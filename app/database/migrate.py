@@ -9,9 +9,9 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
+from app.clock import utc_now
 from app.database import partitions, roles
 from app.database.engine import Database
-from app.database.times import utc_now
 from app.errors import DatabaseNotReady
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
-from app.database.times import later_month, month_of
+from app.clock import later_month, month_of
 
 MONTHS_AHEAD = 24  # with this one; two years without an upgrade, and readiness warns long before
 FEWEST_AHEAD = 2  # below it, readiness warns

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, inspect
 
+from app.clock import utc_now
 from app.database.durability import refuse_loss
 from app.database.engine import Database
 from app.database.filesystem import refuse_network_folder
@@ -11,7 +12,6 @@ from app.database.guards import check_definitions
 from app.database.migrate import pending_migrations
 from app.database.partitions import partitions_ahead
 from app.database.tables import audit_records
-from app.database.times import utc_now
 from app.errors import DatabaseNotReady, NotDurable, PendingMigrations
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from app.domain.limits import FAR_OUT, HIGH_BMI, LARGE_DIAMETER, Limit
-from app.domain.question import Question
+from app.domain.query import ScoreQuery
 from app.domain.score import Advisory, Verdict
 
 LARGE = (
@@ -21,21 +21,21 @@ INNER_EDGE = "Readings from inner edge to inner edge are about 3 mm smaller than
 WIDEST_USUAL_ANEURYSM_MM = 80.0  # only the words change here, not whether there is an advisory
 
 
-def advise(question: Question, expected_ns: float | None, verdict: Verdict) -> tuple[Advisory, ...]:
+def advise(query: ScoreQuery, expected_ns: float | None, verdict: Verdict) -> tuple[Advisory, ...]:
     """`expected_ns` is None where the score is withheld: then nothing is said that rests on it."""
-    return tuple(_advisories(question, expected_ns, verdict))
+    return tuple(_advisories(query, expected_ns, verdict))
 
 
-def _advisories(question: Question, expected_ns: float | None, verdict: Verdict) -> Iterator[Advisory]:
-    patient = question.patient
-    if _beyond(LARGE_DIAMETER, question.diameter_mm, patient.age_years):
+def _advisories(query: ScoreQuery, expected_ns: float | None, verdict: Verdict) -> Iterator[Advisory]:
+    patient = query.patient
+    if _beyond(LARGE_DIAMETER, query.diameter_mm, patient.age_years):
         yield Advisory("absolute_diameter", "diameter_mm", LARGE)
-    missing = question.convention.not_stated
+    missing = query.convention.not_stated
     if missing:
         message = f"Not stated: {', '.join(missing)} of the reading.{f' {INNER_EDGE}' if 'edge' in missing else ''}"
         yield Advisory("convention_not_stated", "convention", message)
     if expected_ns is not None and not FAR_OUT.holds(expected_ns):
-        found = _far_out(question.diameter_mm, expected_ns) if verdict != "not_reliable" else FAR_AND_NOT_RELIABLE
+        found = _far_out(query.diameter_mm, expected_ns) if verdict != "not_reliable" else FAR_AND_NOT_RELIABLE
         yield Advisory("far_out", "diameter_mm", f"{found} {CONFIRM}")
     if _beyond(HIGH_BMI, patient.bmi_kg_m2, patient.age_years):
         yield Advisory("bmi_high", "weight_kg", OBESE)

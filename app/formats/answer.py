@@ -30,7 +30,7 @@ from app.domain.score import (
     ScoreWithMeasurementError,
     ThresholdDiameter,
 )
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 from app.formats.digits import significant
 from app.formats.sentences import Summary, intended_use
 
@@ -60,7 +60,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceStamp:
+class ServiceInfo:
     """Which program answered: the same for all answers of a process."""
 
     version: str
@@ -121,7 +121,7 @@ def model_provenance(ref: ModelRef, card: ModelCard) -> Json:
     return {**asdict(ref), **cohort, "convention": asdict(card.convention)}
 
 
-def service_provenance(stamp: ServiceStamp) -> Json:
+def service_provenance(stamp: ServiceInfo) -> Json:
     return asdict(stamp)
 
 
@@ -168,6 +168,6 @@ def _refuse_impossible(told: Json, shape: _Shape) -> None:
     """Judged after rounding, where a probability of 1 + 1e-16 is 1."""
     for name, largest in shape.bounded:
         if not 0.0 <= told[name] <= largest:
-            raise NumbersNotTrusted(f"A {name} of the answer lies outside 0..{largest:g}.")
+            raise UnverifiedResult(f"A {name} of the answer lies outside 0..{largest:g}.")
     if shape.is_interval and not told["low"] <= told.get("median", told["low"]) <= told["high"]:
-        raise NumbersNotTrusted("An interval of the answer is upside down.")
+        raise UnverifiedResult("An interval of the answer is upside down.")

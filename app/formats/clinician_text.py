@@ -51,7 +51,7 @@ def _why(reliability: Reliability) -> str:
 
 
 def _reading(judged: Judged) -> str:
-    patient, diameter = person(judged.question.patient), as_given(judged.question.diameter_mm)
+    patient, diameter = person(judged.query.patient), as_given(judged.query.diameter_mm)
     return f"the {diameter} mm measured at {_place(judged.site)} of this {patient}"
 
 
@@ -60,8 +60,8 @@ def _measured(judged: Judged, reference: Reference) -> str:
     expected, range_name = ("expected", "reference range") if covered else ("the model would expect", "range")
     interval = reference.interval_mm
     return (
-        f"in this {person(judged.question.patient)} {_place(judged.site)} measured "
-        f"{as_given(judged.question.diameter_mm)} mm ({expected} {tenths(reference.expected_diameter_mm)} mm, "
+        f"in this {person(judged.query.patient)} {_place(judged.site)} measured "
+        f"{as_given(judged.query.diameter_mm)} mm ({expected} {tenths(reference.expected_diameter_mm)} mm, "
         f"{share(interval.probability)} {range_name} {tenths(interval.low)} to {tenths(interval.high)} mm)"
     )
 
@@ -79,7 +79,7 @@ def _with_measurement_error(judged: Judged) -> str:
     score, tails = judged.answer.score_with_measurement_error, judged.tails_with_measurement_error
     if score is None or tails is None:
         return ""
-    error = f"allowing for the stated measurement error (SD {error_as_given(judged.question.measurement_sd_mm)} mm)"
+    error = f"allowing for the stated measurement error (SD {error_as_given(judged.query.measurement_sd_mm)} mm)"
     return f"; {error}, the {share(score.hdi.probability)} interval is {_ends(score.hdi)} and {_probabilities(tails)}"
 
 

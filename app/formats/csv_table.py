@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from app.errors import TableRefused
+from app.errors import InvalidTable
 from app.formats.reading_row import RAGGED
 
 Row = dict[str, object]
@@ -64,6 +64,6 @@ def _named_faults(records: Iterator[list[str]]) -> Iterator[list[str]]:
             yield [cell.strip() for cell in record]
     except csv.Error as error:
         problem = f"Row {number + 1} is not valid CSV: look for a quotation mark that does not close."
-        raise TableRefused([problem]) from error
+        raise InvalidTable([problem]) from error
     except UnicodeDecodeError as error:
-        raise TableRefused([f"The file is not UTF-8 text (after row {number}): save it as CSV UTF-8."]) from error
+        raise InvalidTable([f"The file is not UTF-8 text (after row {number}): save it as CSV UTF-8."]) from error

@@ -4,13 +4,13 @@ from typing import Any
 
 import msgspec
 
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 
 
 def significant(value: float) -> float:
     """The nearest number of nine digits. Order is kept, there is no negative zero; infinity and NaN are refused."""
     if value - value != 0.0:  # infinite, or not a number
-        raise NumbersNotTrusted("A number is not finite.")
+        raise UnverifiedResult("A number is not finite.")
     return float(f"{value:.9g}") + 0.0
 
 

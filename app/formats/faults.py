@@ -4,7 +4,7 @@ A message names the field, its unit and what is allowed. It never repeats what t
 nor the names of unknown fields: error bodies end up in logs, and a misplaced name may be a person's.
 """
 
-from app.errors import Fault
+from app.errors import FieldError
 
 NOT_JSON = {
     "empty_body": "the body is empty",
@@ -50,19 +50,19 @@ ROWS = {
 CODES = NOT_JSON | NOT_ACCEPTABLE | SLIPS | ROWS
 
 
-def fault(code: str, field: str, message: str) -> Fault:
+def fault(code: str, field: str, message: str) -> FieldError:
     """A fault with a code that is in the table; another is a defect and raises KeyError."""
     if code not in CODES:
         raise KeyError(code)
-    return Fault(code, field, message)
+    return FieldError(code, field, message)
 
 
-def unknown_site(measurement: int) -> Fault:
+def unknown_site(measurement: int) -> FieldError:
     """For the service, which alone knows the sites, when a study names one that has no model."""
     field = f"measurements[{measurement}].site"
     return fault("unknown_site", field, f"{field} has no published model; GET /v1/sites lists the sites.")
 
 
-def unknown_version(measurement: int) -> Fault:
+def unknown_version(measurement: int) -> FieldError:
     field = f"measurements[{measurement}].model_version"
     return fault("unknown_version", field, f"{field} is not published for the site; GET /v1/models lists the versions.")

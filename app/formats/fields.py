@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from app.domain.limits import Limit
-from app.errors import Fault
+from app.errors import FieldError
 from app.formats.faults import fault
 
 ABSENT = object()
@@ -26,7 +26,7 @@ class Fields:
     __slots__ = ("_values", "faults", "path")
 
     def __init__(
-        self, values: object, allowed: Mapping[str, object], faults: list[Fault], path: str = "", hint: str = ""
+        self, values: object, allowed: Mapping[str, object], faults: list[FieldError], path: str = "", hint: str = ""
     ) -> None:
         """`hint` follows where a field is not known, after a blank."""
         self.path, self.faults = path, faults

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from app.errors import NotInstalled, TableRefused
+from app.errors import InvalidTable, NotInstalled
 from app.formats.score_row import Column
 
 Row = dict[str, object]
@@ -19,7 +19,7 @@ class ParquetReader:
         try:
             self._table = parquet.ParquetFile(file)
         except pyarrow.ArrowInvalid as error:
-            raise TableRefused(["The file is not Parquet."]) from error
+            raise InvalidTable(["The file is not Parquet."]) from error
         self._faults = (pyarrow.ArrowException, OSError)
         names = self._table.schema_arrow.names
         self.columns: list[str] = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
@@ -32,7 +32,7 @@ class ParquetReader:
                 yield from batch.to_pylist()
                 self._seen += int(batch.num_rows)
         except self._faults as error:
-            raise TableRefused(["The file is damaged: not all of its rows can be read."]) from error
+            raise InvalidTable(["The file is damaged: not all of its rows can be read."]) from error
 
     def share(self) -> float:
         return self._seen / self._rows

@@ -61,7 +61,7 @@ Words = dict[str, str]
 
 def patient_text(judged: Judged, opening: str) -> str:
     """`opening` goes before everything else; it may be empty."""
-    words = CHILD if is_child(judged.question.patient) else ADULT
+    words = CHILD if is_child(judged.query.patient) else ADULT
     return " ".join([f"{opening}."] * bool(opening) + [begun(sentence) for sentence in _sentences(judged, words)])
 
 
@@ -86,7 +86,7 @@ def _sentences(judged: Judged, words: Words) -> Iterator[str]:
 
 
 def _withheld(judged: Judged, why: str, words: Words) -> str:
-    diameter, where = as_given(judged.question.diameter_mm), _place(judged.site, words)
+    diameter, where = as_given(judged.query.diameter_mm), _place(judged.site, words)
     return f"{why}, so no score is given for the {diameter} mm measured at {where}."
 
 
@@ -96,7 +96,7 @@ def _warned(reliability: Reliability, why: str) -> Iterator[str]:
 
 
 def _measured(judged: Judged, words: Words) -> str:
-    return f"{_place(judged.site, words)} measures {as_given(judged.question.diameter_mm)} mm across."
+    return f"{_place(judged.site, words)} measures {as_given(judged.query.diameter_mm)} mm across."
 
 
 def _expected(reference: Reference, reliability: Reliability, words: Words) -> str:
@@ -123,7 +123,7 @@ def _scored(score: Score, tails: Tails) -> str:
 def _with_measurement_error(judged: Judged) -> Iterator[str]:
     score, tails = judged.answer.score_with_measurement_error, judged.tails_with_measurement_error
     if score is not None and tails is not None:
-        error = error_as_given(judged.question.measurement_sd_mm)
+        error = error_as_given(judged.query.measurement_sd_mm)
         yield (
             f"If the measurement may be off by about {error} mm, the score lies {_between(score.hdi)}, "
             f"and {_chances(tails)}."

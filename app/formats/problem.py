@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.errors import Fault
+from app.errors import FieldError
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "/guide#problem-"
@@ -100,7 +100,7 @@ PROBLEMS = (
 
 
 def problem_body(
-    problem: Problem, request_id: str, errors: Sequence[Fault] = (), detail: str | None = None
+    problem: Problem, request_id: str, errors: Sequence[FieldError] = (), detail: str | None = None
 ) -> dict[str, Any]:
     """`detail` replaces the fixed sentence where the service knows more; it must not come from the caller."""
     body: dict[str, Any] = {

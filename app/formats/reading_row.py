@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.errors import Fault, InputRefused, TableRefused
+from app.errors import FieldError, InvalidInput, InvalidTable
 from app.formats.faults import fault
 from app.formats.fields import did_you_mean
 from app.formats.score_request import CONVENTION_CHOICES, SCORE_FIELDS, ScoreRequest, parse
@@ -45,21 +45,21 @@ class Item:
     id: str
     site: str
     request: ScoreRequest | None
-    faults: tuple[Fault, ...]
+    faults: tuple[FieldError, ...]
 
 
 def check_columns(names: Iterable[str], default_site: str | None) -> None:
     """Refuses a table whose columns cannot be meant, before any row of it is scored."""
     found = list(names)
     if len(found) == 1 and any(separator in found[0] for separator in OTHER_SEPARATORS):
-        raise TableRefused([OTHER_SEPARATOR])
+        raise InvalidTable([OTHER_SEPARATOR])
     needed = REQUIRED if default_site else (*REQUIRED, SITE)
     problems = [f"Column {name} is missing." for name in needed if name not in found]
     absent = [name for name in KNOWN if name not in found]
     problems += [_not_known(name, absent) for name in dict.fromkeys(found) if name not in KNOWN]
     problems += [f"Column {name} stands there twice." for name in KNOWN if found.count(name) > 1]
     if problems:
-        raise TableRefused([*problems, f"Known are {', '.join(KNOWN)}."])
+        raise InvalidTable([*problems, f"Known are {', '.join(KNOWN)}."])
 
 
 def _not_known(name: str, absent: list[str]) -> str:
@@ -72,14 +72,14 @@ def read_item(index: int, row: Row, default_site: str | None = None) -> Item:
     """A cell that is empty is a field that was not given. Nothing is corrected: a row is right, or it has faults."""
     cells = {name: cell for name, cell in row.items() if cell is not None and cell != ""}
     site, name = str(cells.pop(SITE, default_site) or ""), str(cells.pop(ID, ""))
-    faults: list[Fault] = []
+    faults: list[FieldError] = []
     if RAGGED in cells:
         return Item(index, name, site, None, (fault("ragged_row", "", RAGGED_ROW),))
     if not site:
         faults.append(fault("missing", SITE, "site is required: the site of a published model."))
     try:
         request = parse(site, _body(cells))
-    except InputRefused as refused:
+    except InvalidInput as refused:
         faults.extend(refused.faults)
     return Item(index, name, site, None if faults else request, tuple(faults))
 

@@ -10,8 +10,8 @@ from typing import cast, get_args
 from app.domain.convention import Convention, Edge, Modality, Phase
 from app.domain.limits import AGE, HDI_PROBABILITY, MEASUREMENT_SD, SUBJECT, THRESHOLD, THRESHOLDS, Limit
 from app.domain.patient import Patient, Sex
-from app.domain.question import Question
-from app.errors import Fault, InputRefused
+from app.domain.query import ScoreQuery
+from app.errors import FieldError, InvalidInput
 from app.formats.fields import ABSENT, Fields
 from app.formats.slips import read_body, read_diameter
 
@@ -49,27 +49,27 @@ class ScoreRequest:
     """One reading as it is to be judged, by which version of which model, and for whom the caller keeps it."""
 
     site: str
-    question: Question
+    query: ScoreQuery
     model_version: str  # exact, or CURRENT
     subject: str | None  # the caller's own reference; stored only as a keyed hash
 
 
 def parse(site: str, body: object) -> ScoreRequest:
-    """The request, or InputRefused with every fault of the body. `site` comes from the path."""
-    faults: list[Fault] = []
+    """The request, or InvalidInput with every fault of the body. `site` comes from the path."""
+    faults: list[FieldError] = []
     fields = read_object(body, SCORE_FIELDS, faults)
     patient = read_patient(fields)
     request = read_reading(fields, site, patient, read_options(fields))
     if faults:
-        raise InputRefused(faults)
+        raise InvalidInput(faults)
     return request
 
 
-def read_object(body: object, known: Mapping[str, object], faults: list[Fault], hint: str = "") -> Fields:
+def read_object(body: object, known: Mapping[str, object], faults: list[FieldError], hint: str = "") -> Fields:
     """The body as fields. One that is no object has one fault, not one for each field that it lacks."""
     fields = Fields(body, known, faults, hint=hint)
     if not isinstance(body, dict):
-        raise InputRefused(faults)
+        raise InvalidInput(faults)
     return fields
 
 
@@ -87,7 +87,7 @@ def read_options(fields: Fields) -> Options:
 
 
 def read_reading(fields: Fields, site: str, patient: Patient, options: Options) -> ScoreRequest:
-    question = Question(
+    query = ScoreQuery(
         patient=patient,
         diameter_mm=read_diameter(fields, patient.age_years),
         thresholds=options.thresholds,
@@ -96,7 +96,7 @@ def read_reading(fields: Fields, site: str, patient: Patient, options: Options) 
         convention=read_convention(fields),
         include_unreliable=options.include_unreliable,
     )
-    return ScoreRequest(site, question, fields.text(MODEL_VERSION) or CURRENT, options.subject)
+    return ScoreRequest(site, query, fields.text(MODEL_VERSION) or CURRENT, options.subject)
 
 
 def read_convention(fields: Fields) -> Convention:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from app.domain.card import ModelRef
-from app.errors import Fault
+from app.errors import FieldError
 from app.formats.reading_row import BETWEEN, Item
 
 Json = dict[str, Any]
@@ -85,7 +85,7 @@ def answered(item: Item, model: ModelRef, cohort: str, told: Json) -> Json:
     return {column.name: row.get(column.name) for column in COLUMNS}
 
 
-def refused(item: Item, faults: Iterable[Fault]) -> Json:
+def refused(item: Item, faults: Iterable[FieldError]) -> Json:
     """The row of a reading that has no answer."""
     listed = list(faults)
     row = {

@@ -27,7 +27,7 @@ ORDINARY_HEIGHT_CM = 200.0
 class Slip:
     code: str
     field: str  # where to look first
-    question: str
+    query: str
     undo: Callable[[float, float], tuple[float, float]]  # height and weight as they were meant
 
 
@@ -98,7 +98,7 @@ def explanations(height_cm: float, weight_kg: float) -> tuple[Slip, ...]:
 
 def _refuse(fields: Fields, code: str, field: str, rule: str, slips: tuple[Slip, ...]) -> None:
     """With every hint in the message; a slip that is the only explanation gives its code."""
-    fields.refuse(slips[0].code if len(slips) == 1 else code, field, " ".join([rule, *(s.question for s in slips)]))
+    fields.refuse(slips[0].code if len(slips) == 1 else code, field, " ".join([rule, *(s.query for s in slips)]))
 
 
 def _is_known(slip: Slip, height_cm: float, weight_kg: float) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from app.domain.limits import STUDY_MEASUREMENTS, Limit
 from app.domain.patient import Patient
-from app.errors import Fault, InputRefused
+from app.errors import FieldError, InvalidInput
 from app.formats.fields import Fields
 from app.formats.score_request import (
     OPTION_FIELDS,
@@ -32,13 +32,13 @@ class StudyRequest:
 
 
 def parse(body: object) -> StudyRequest:
-    """The request, or InputRefused with every fault of the body."""
-    faults: list[Fault] = []
+    """The request, or InvalidInput with every fault of the body."""
+    faults: list[FieldError] = []
     fields = read_object(body, STUDY_FIELDS, faults, _misplaced(body))
     patient, options = read_patient(fields), read_options(fields)
     measurements = _read_measurements(fields, patient, options)
     if faults:
-        raise InputRefused(faults)
+        raise InvalidInput(faults)
     return StudyRequest(patient, measurements)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, BinaryIO, Protocol
 
-from app.errors import TableRefused
+from app.errors import InvalidTable
 from app.formats.csv_table import CsvReader, CsvWriter
 from app.formats.parquet_table import ParquetReader, ParquetWriter
 from app.formats.reading_row import Row
@@ -31,7 +31,7 @@ class Sheet(Protocol):
 def refuse_other_kinds(*paths: PurePath) -> None:
     for path in paths:
         if path.suffix.lower() not in (CSV, PARQUET):
-            raise TableRefused([f"{path.name} must end in {CSV} or {PARQUET}."])
+            raise InvalidTable([f"{path.name} must end in {CSV} or {PARQUET}."])
 
 
 def table(path: PurePath, file: BinaryIO, size: int) -> Table:

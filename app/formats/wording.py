@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from app.domain.limits import ADULT_AGE_YEARS
 from app.domain.patient import Patient, Sex, completed_age
-from app.domain.question import Question
+from app.domain.query import ScoreQuery
 from app.domain.score import UNLIKELY, Answer, Tails
 
 
@@ -14,7 +14,7 @@ class Judged:
     """A reading with all that can be said of it."""
 
     site: str
-    question: Question
+    query: ScoreQuery
     answer: Answer
     tails: Tails
     tails_with_measurement_error: Tails | None  # None: no error was stated

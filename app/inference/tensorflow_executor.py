@@ -15,7 +15,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import, else it
 import numpy as np
 import tensorflow as tf
 
-from app.errors import SettingRefused
+from app.errors import InvalidSettings
 from app.inference.executor import ReadyModel, linear_reference
 from app.maths.moments import Array, Moments
 from app.maths.posterior import HeteroscedasticPosterior, SparseGP
@@ -31,7 +31,7 @@ def choose_device(wanted: Literal["auto", "CPU", "GPU"]) -> str:
     """GPU or CPU. A GPU that was asked for and is not there refuses the start: never a silent fall-back."""
     gpus = tf.config.list_physical_devices("GPU")
     if wanted == "GPU" and not gpus:
-        raise SettingRefused(["NORMALCY_DEVICE=GPU is set, and TensorFlow finds no GPU."])
+        raise InvalidSettings(["NORMALCY_DEVICE=GPU is set, and TensorFlow finds no GPU."])
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)  # else one process takes all of its memory
     return "GPU" if gpus and wanted != "CPU" else "CPU"

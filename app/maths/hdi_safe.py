@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 from app.maths.density import log_density
 from app.maths.hdi_proof import proven
 from app.maths.moments import Array
@@ -37,7 +37,7 @@ def safe_ends(score: Oriented, mass: float) -> Array:
     ends = np.stack((search.t(tau, everyone), search.t(search.upper(tau, everyone), everyone)))
     shown = proven(ends, score, mass, PROOF)
     if not shown.all():
-        raise NumbersNotTrusted(f"The interval of {np.count_nonzero(~shown)} of {shown.size} scores is not proven.")
+        raise UnverifiedResult(f"The interval of {np.count_nonzero(~shown)} of {shown.size} scores is not proven.")
     return ends
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 from app.maths.moments import Array, Moments
 from app.maths.quadrature import Real, Rows
 
@@ -95,7 +95,7 @@ def orient_one(
 
 def ensure_trusted(condition: bool) -> None:
     if not condition:
-        raise NumbersNotTrusted(
+        raise UnverifiedResult(
             f"Diameters and moments must be finite, v1 from 0 on, v2 in 0..{LARGEST_S**2:g}, m2 within ±{LARGEST_M2:g}."
         )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 from app.maths.deviates import TURN
 from app.maths.intervals import Intervals
 from app.maths.moments import Array, Moments
@@ -124,4 +124,4 @@ def _rising(tau: Array, weight: Array, mass: float) -> Array:
         r = r + step
         if (np.abs(step) <= CLOSE * r).all():
             return r
-    raise NumbersNotTrusted("The predictive interval was not found.")
+    raise UnverifiedResult("The predictive interval was not found.")

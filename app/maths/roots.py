@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 from app.maths.moments import Array
 
 Increasing = Callable[[Array, NDArray[np.intp]], Array]  # (x [R], which R of the N functions) -> values [R]
@@ -44,4 +44,4 @@ def increasing_root(function: Increasing, start: Array, low: Array, high: Array)
             more = ~done
             rows, low, high, trusted = rows[more], low[more], high[more], trusted[more]
             x, value, length = x[more], value[more], length[more]
-    raise NumbersNotTrusted(f"No root was found for {rows.size} of {start.size} people.")
+    raise UnverifiedResult(f"No root was found for {rows.size} of {start.size} people.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 from app.maths.deviates import TURN
 from app.maths.moments import Array, Moments
 from app.maths.oriented import TINY, Mask, Values, flat, limits_allowed, oriented, spreads
@@ -98,7 +98,7 @@ class _Reading:
         low, high = self.bracket()
         solved = increasing_root(excess, zeta, low, high)
         if not np.all((solved > low) & (solved < high)):
-            raise NumbersNotTrusted("A threshold's diameter lies beyond all that the moments allow.")
+            raise UnverifiedResult("A threshold's diameter lies beyond all that the moments allow.")
         return solved
 
     def near(self, zeta: Values) -> Array:

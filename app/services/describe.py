@@ -10,29 +10,29 @@ from app.domain.card import Cohort
 from app.domain.convention import Edge, Modality, Phase
 from app.domain.limits import LIMITS
 from app.domain.patient import Sex
-from app.errors import ArtefactRefused
+from app.errors import InvalidArtefact
 from app.formats.digits import rounded
 from app.formats.sentences import SITES
-from app.services.running import RunningService
-from app.services.shelf import Shelf
+from app.runtime.loaded_models import LoadedModels
+from app.runtime.runtime import Runtime
 from app.store import load
 
 Json = dict[str, Any]
 
 
-def sites(service: RunningService) -> Json:
+def sites(runtime: Runtime) -> Json:
     """Those that are not served too, without a current version."""
-    shelf = service.shelf
-    current: dict[str, str | None] = {site: model.ref.version for site, model in shelf.current.items()}
+    loaded_models = runtime.loaded_models
+    current: dict[str, str | None] = {site: model.ref.version for site, model in loaded_models.current.items()}
     return {
         "sites": [
             {
                 "site": site,
                 "name": SITES.get(site, site),
                 "current": version,
-                "loaded": sorted(other.ref.version for other in shelf.loaded if other.ref.site == site),
+                "loaded": sorted(other.ref.version for other in loaded_models.loaded if other.ref.site == site),
             }
-            for site, version in sorted((dict.fromkeys(shelf.not_served) | current).items())
+            for site, version in sorted((dict.fromkeys(loaded_models.not_served) | current).items())
         ]
     }
 
@@ -42,27 +42,27 @@ def limits() -> Json:
     return {"limits": [asdict(limit) for limit in LIMITS], "choices": choices}
 
 
-async def models(service: RunningService) -> Json:
+async def models(runtime: Runtime) -> Json:
     """Every published version, those that are damaged too."""
-    published = await service.shelf.published()
+    published = await runtime.loaded_models.published()
     names = [(site, version) for site, numbers in published.items() for version in numbers]
-    return {"models": [await asyncio.to_thread(_describe, service.shelf, *name) for name in names]}
+    return {"models": [await asyncio.to_thread(_describe, runtime.loaded_models, *name) for name in names]}
 
 
-async def card(service: RunningService, site: str, version: str) -> Json:
-    model = await service.shelf.find(site, version)
+async def card(runtime: Runtime, site: str, version: str) -> Json:
+    model = await runtime.loaded_models.find(site, version)
     told: Json = rounded(model.card)
     return {**told, "sha256": model.ref.sha256}
 
 
-def _describe(shelf: Shelf, site: str, version: str) -> Json:
+def _describe(loaded_models: LoadedModels, site: str, version: str) -> Json:
     try:
-        sha256, created_at, cohort = _identity(shelf.models_dir, site, version)
-    except ArtefactRefused as refused:
+        sha256, created_at, cohort = _identity(loaded_models.models_dir, site, version)
+    except InvalidArtefact as refused:
         told: Json = {"sha256": None, "created_at": None, "cohort": None, "cohort_size": None}
         return {"site": site, "version": version, **told, "status": "refused", "refused": str(refused)}
     told = {"sha256": sha256, "created_at": created_at, "cohort": cohort.name, "cohort_size": cohort.size}
-    return {"site": site, "version": version, **told, "status": _status(shelf, site, version), "refused": None}
+    return {"site": site, "version": version, **told, "status": _status(loaded_models, site, version), "refused": None}
 
 
 @lru_cache(maxsize=256)
@@ -72,8 +72,10 @@ def _identity(models_dir: Path, site: str, version: str) -> tuple[str, str, Coho
     return stored.ref.sha256, stored.card.created_at, stored.card.cohort
 
 
-def _status(shelf: Shelf, site: str, version: str) -> str:
-    current = shelf.current.get(site)
+def _status(loaded_models: LoadedModels, site: str, version: str) -> str:
+    current = loaded_models.current.get(site)
     if current is not None and current.ref.version == version:
         return "current"
-    return "loaded" if any((m.ref.site, m.ref.version) == (site, version) for m in shelf.loaded) else "published"
+    return (
+        "loaded" if any((m.ref.site, m.ref.version) == (site, version) for m in loaded_models.loaded) else "published"
+    )

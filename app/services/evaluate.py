@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from app.domain.card import ModelRef
 from app.domain.patient import Patient, Sex
-from app.domain.question import Question
+from app.domain.query import ScoreQuery
 from app.domain.score import Answer
 from app.formats import figures
 from app.formats.figures import Curve
 from app.inference.executor import ReadyModel
+from app.inference.numbers import numbers
+from app.inference.scoring import score
 from app.maths.metrics import average_precision, kolmogorov_distance, precision_recall_curve, roc_auc, roc_curve
 from app.maths.moments import Array
-from app.services.numbers import numbers
-from app.services.score import score
 from app.training.people import Table
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def evaluate(model: ReadyModel, table: Table, label: NDArray[np.int64], true_z: 
         discrimination=_discriminate(scores, label),
         calibration=_calibration(pit) if healthy.any() else None,
         true_z_covered=None if true_z is None else float(np.mean((hdi.low <= true_z) & (true_z <= hdi.high))),
-        **_shares(score(model, [Question(p, y) for p, y in zip(patients, table.diameter_mm.tolist(), strict=True)])),
+        **_shares(score(model, [ScoreQuery(p, y) for p, y in zip(patients, table.diameter_mm.tolist(), strict=True)])),
     )
     return Evaluated(evaluation, scores, label, pit, found.expected_ns, hdi.low, hdi.high, table.diameter_mm)
 

@@ -12,8 +12,8 @@ from app.audit.checkpoint import Checkpoint, parse
 from app.audit.verify import Coverage
 from app.database.engine import Database
 from app.database.records import database_name
-from app.errors import CheckpointRefused
-from app.services.checkpoint_folder import FOLDER, checkpoint_files
+from app.errors import InvalidCheckpoint
+from app.runtime.checkpoint_folder import FOLDER, checkpoint_files
 
 Choice = Path | Literal["folder", "none"]
 
@@ -38,7 +38,7 @@ class Kept:
 async def compared_with(database: Database, data_dir: Path, choice: Choice, since_month: str = "") -> Kept:
     """To be read before the chains are, so that the chains can only be longer; one file at a time, however many.
 
-    Raises CheckpointRefused for a broken one.
+    Raises InvalidCheckpoint for a broken one.
     """
     folder, chosen = data_dir / FOLDER, isinstance(choice, Path)
     files = [choice] if isinstance(choice, Path) else checkpoint_files(folder) if choice == "folder" else []
@@ -61,6 +61,6 @@ def _read(path: Path) -> Checkpoint:
     try:
         return parse(path.read_bytes())
     except OSError as error:
-        raise CheckpointRefused(f"{path} cannot be read: {error.strerror}.") from error
-    except CheckpointRefused as error:
-        raise CheckpointRefused(f"{path}: {error}") from error
+        raise InvalidCheckpoint(f"{path} cannot be read: {error.strerror}.") from error
+    except InvalidCheckpoint as error:
+        raise InvalidCheckpoint(f"{path}: {error}") from error

@@ -5,10 +5,10 @@ from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
 from app.audit import changes
+from app.clock import utc_now
 from app.database.keys import ApiKey, NewKey, list_keys, make_key
 from app.database.sqlite import FILE_NAME
-from app.database.times import utc_now
-from app.services.visit import command_facts, refuse_missing, visiting
+from app.runtime.command import command_facts, refuse_missing, visiting
 from app.settings import Settings
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from app.audit.lookup import Page, as_dict, find_records
-from app.audit.records import Draft
+from app.audit.records import NewRecord
+from app.clock import utc_now
 from app.database.engine import Database
 from app.database.records import Filter, heads, stream
-from app.database.times import utc_now
-from app.services.visit import inspecting, recording
-from app.services.whole_file import whole_file
+from app.files import new_file
+from app.runtime.command import inspecting, recording
 from app.settings import Settings
 
 Json = dict[str, Any]
@@ -38,7 +38,7 @@ class Exported:
 async def show_records(
     settings: Settings, principal: str, wanted: Filter, cursor: str | None = None, limit: int = 100
 ) -> Page:
-    """Raises CursorRefused for a cursor that is not from an earlier page."""
+    """Raises InvalidCursor for a cursor that is not from an earlier page."""
     async with inspecting(settings) as database:
         async with database.reading() as connection:
             page = await find_records(connection, wanted, cursor, limit)
@@ -51,7 +51,7 @@ async def export_records(
     settings: Settings, principal: str, wanted: Filter, out: Path, layout: Layout, report: Report
 ) -> Exported:
     async with inspecting(settings) as database:
-        with whole_file(out) as file:
+        with new_file(out) as file:
             exported = await _write(database, wanted, file, layout, report)
             await _record(settings, database, "audit export", principal, asdict(wanted), asdict(exported))
     return exported
@@ -86,5 +86,5 @@ async def _record(
     settings: Settings, database: Database, command: str, principal: str, looked_for: Json, found: Json
 ) -> None:
     async with recording(settings, database, command) as writer:
-        draft = Draft("read", utc_now(), principal, route=f"normalcy {command}", input=looked_for, output=found)
+        draft = NewRecord("read", utc_now(), principal, route=f"normalcy {command}", input=looked_for, output=found)
         await writer.write([draft])

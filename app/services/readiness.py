@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from app.database.keys import EXPIRY_NOTICE
 from app.database.partitions import FEWEST_AHEAD
-from app.services.checkpoints import Checkpoints
-from app.services.credentials import Keyring
-from app.services.running import RunningService
-from app.services.watch import NotFollowed
+from app.runtime.checkpoints import Checkpoints
+from app.runtime.credentials import Keyring
+from app.runtime.poller import NotFollowed
+from app.runtime.runtime import Runtime
 
 
 class Readiness(NamedTuple):
@@ -18,43 +18,43 @@ class Readiness(NamedTuple):
     told: dict[str, Any]
 
 
-def readiness(service: RunningService) -> Readiness:
+def readiness(runtime: Runtime) -> Readiness:
     checks = {
-        "accepting": not service.is_draining,
-        "models_loaded": bool(service.shelf.current),
-        "audit_writable": service.writer.is_writable,
+        "accepting": not runtime.is_draining,
+        "models_loaded": bool(runtime.loaded_models.current),
+        "audit_writable": runtime.writer.is_writable,
     }
     is_ready = all(checks.values())
     told = {
         "ready": is_ready,
         "checks": checks,
-        "models": [asdict(model.ref) for model in service.shelf.current.values()],
-        "backend": service.stamp.backend,
-        "device": service.stamp.device,
-        "audit_queue_depth": service.writer.depth,
-        "warnings": _warnings(service),
+        "models": [asdict(model.ref) for model in runtime.loaded_models.current.values()],
+        "backend": runtime.stamp.backend,
+        "device": runtime.stamp.device,
+        "audit_queue_depth": runtime.writer.depth,
+        "warnings": _warnings(runtime),
     }
     return Readiness(is_ready, told)
 
 
-def _warnings(service: RunningService) -> list[dict[str, str]]:
+def _warnings(runtime: Runtime) -> list[dict[str, str]]:
     """What serves, and should be looked at."""
-    told = [_not_followed(service, missed) for missed in service.watcher.not_followed.values()]
-    told += service.login_warnings
-    if service.writer.not_durable:
-        told.append({"code": "audit_not_durable", "message": service.writer.not_durable})
-    if service.watcher.months_ahead < FEWEST_AHEAD:
+    told = [_not_followed(runtime, missed) for missed in runtime.poller.not_followed.values()]
+    told += runtime.login_warnings
+    if runtime.writer.not_durable:
+        told.append({"code": "audit_not_durable", "message": runtime.writer.not_durable})
+    if runtime.poller.months_ahead < FEWEST_AHEAD:
         message = (
-            f"The audit has room for {service.watcher.months_ahead} months, this one included: normalcy db upgrade."
+            f"The audit has room for {runtime.poller.months_ahead} months, this one included: normalcy db upgrade."
         )
         told.append({"code": "partitions_run_out", "message": message})
-    told += [{"code": code, "message": message} for code, message in _of_checkpoints(service.checkpoints)]
-    return told + _key_warnings(service.keyring, service.clock())
+    told += [{"code": code, "message": message} for code, message in _of_checkpoints(runtime.checkpoints)]
+    return told + _key_warnings(runtime.keyring, runtime.clock())
 
 
-def _not_followed(service: RunningService, missed: NotFollowed) -> dict[str, str]:
+def _not_followed(runtime: Runtime, missed: NotFollowed) -> dict[str, str]:
     site, version = missed.wanted.site, missed.wanted.version
-    if site in service.shelf.not_served:
+    if site in runtime.loaded_models.not_served:
         current = f"its current version {version}" if version else "its highest version"
         return {
             "code": "site_not_served",

@@ -11,7 +11,7 @@ SUBJECT = "subject"
 
 def recorded(request: ScoreRequest, hasher: SubjectHasher) -> Json:
     """The fields of the request with their defaults filled in. The reference is there as a keyed hash only."""
-    asked, patient = request.question, request.question.patient
+    asked, patient = request.query, request.query.patient
     convention = asked.convention
     stated = {"edge": convention.edge, "phase": convention.phase, "modality": convention.modality}
     return {

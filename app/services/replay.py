@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from app.audit.lookup import LARGEST_PAGE
 from app.database.records import Filter
 from app.domain.card import ModelRef
-from app.errors import InputRefused, NormalcyError, UnknownRecord
+from app.errors import InvalidInput, NormalcyError, UnknownRecord
 from app.formats.answer import BODY, body
 from app.formats.faults import fault
-from app.services.answer import Caller
+from app.runtime.runtime import Runtime
 from app.services.look_up import find_page, record_reading
 from app.services.recorded import asked_again
-from app.services.running import RunningService
+from app.services.score_measurements import Caller
 
 Json = dict[str, Any]
 
@@ -34,24 +34,24 @@ class Difference(NamedTuple):
     relative: float  # 1 where words or shapes differ
 
 
-async def replay(service: RunningService, caller: Caller, request_id: str, item: int | None = None) -> Json:
+async def replay(runtime: Runtime, caller: Caller, request_id: str, item: int | None = None) -> Json:
     """Of every score under this request id, or of one item."""
-    scores = [record async for record in _readings(service, request_id) if item in (None, record["item"])]
+    scores = [record async for record in _readings(runtime, request_id) if item in (None, record["item"])]
     if not scores:
         raise UnknownRecord
-    await record_reading(service, caller, {"request_id": request_id, "item": item}, len(scores))
-    found = [difference for record in scores for difference in await _replay_one(service, record)]
+    await record_reading(runtime, caller, {"request_id": request_id, "item": item}, len(scores))
+    found = [difference for record in scores for difference in await _replay_one(runtime, record)]
     return summary(found, len(scores), [_damage(record) for record in scores if record["damaged"]])
 
 
-async def _readings(service: RunningService, request_id: str) -> AsyncIterator[Json]:
+async def _readings(runtime: Runtime, request_id: str) -> AsyncIterator[Json]:
     cursor, seen = None, 0
     while True:
-        page = await find_page(service, Filter(request_id=request_id), cursor, LARGEST_PAGE)
+        page = await find_page(runtime, Filter(request_id=request_id), cursor, LARGEST_PAGE)
         for record in filter(_concerns, page.records):
             seen += 1
             if seen > MOST:
-                raise InputRefused([fault("too_long", "request_id", TOO_MANY)])
+                raise InvalidInput([fault("too_long", "request_id", TOO_MANY)])
             yield record
         if page.cursor is None:
             return
@@ -82,21 +82,21 @@ def summary(differences: list[Difference], replayed: int, damaged: Sequence[Json
     }
 
 
-async def _replay_one(service: RunningService, record: Json) -> list[Difference]:
+async def _replay_one(runtime: Runtime, record: Json) -> list[Difference]:
     place = "" if record["item"] is None else f"results[{record['item']}]"
     try:
         ref = ModelRef(**record["model"])
         request = asked_again(ref.site, record["input"])
         told = {name: record["output"][name] for name in BODY}
-    except (InputRefused, LookupError, TypeError, ValueError, AttributeError):
+    except (InvalidInput, LookupError, TypeError, ValueError, AttributeError):
         return [Difference(place or RECORD, 1.0)]  # no answer of ours: the verification of its chain will tell
     try:
-        model = await service.shelf.fetch(ref.site, ref.version, ref.sha256)
+        model = await runtime.loaded_models.fetch(ref.site, ref.version, ref.sha256)
     except NormalcyError:
         if record["damaged"]:  # it may name a version that never was
             return [Difference(place or RECORD, 1.0)]
         raise
-    scored = await service.desk.submit(model.ready, request.question)
+    scored = await runtime.batcher.submit(model.ready, request.query)
     return list(differences(told, body(scored.answer), place))
 
 

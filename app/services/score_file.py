@@ -13,29 +13,29 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from app.audit.records import Draft
+from app.audit.records import NewRecord
 from app.domain.card import ModelRef
 from app.errors import (
-    ArtefactRefused,
-    Fault,
+    FieldError,
+    InvalidArtefact,
+    InvalidTable,
     NoModelLoaded,
     NormalcyError,
     SiteNotServed,
-    TableRefused,
     UnknownSite,
     UnknownVersion,
 )
+from app.files import new_file
 from app.formats import tables
 from app.formats.answer import body
 from app.formats.faults import fault
 from app.formats.reading_row import Item, Row, check_columns, read_item
 from app.formats.score_row import COLUMNS, answered, refused
 from app.formats.tables import Sheet, Table
-from app.services.answer import ANSWERED, Caller
-from app.services.prepare import ServedModel
-from app.services.running import RunningService
-from app.services.score import score_with_tails
-from app.services.whole_file import whole_file
+from app.inference.scoring import score_with_tails
+from app.runtime.load_model import ServedModel
+from app.runtime.runtime import Runtime
+from app.services.score_measurements import ANSWERED, Caller
 
 Json = dict[str, Any]
 Report = Callable[[str, float], None]
@@ -56,29 +56,29 @@ class FileRun:
 
 
 async def score_file(
-    service: RunningService, caller: Caller, source: Path, out: Path, site: str | None, report: Report
+    runtime: Runtime, caller: Caller, source: Path, out: Path, site: str | None, report: Report
 ) -> FileRun:
-    """`site` is for rows that name none. Raises TableRefused for what is no table of readings."""
+    """`site` is for rows that name none. Raises InvalidTable for what is no table of readings."""
     tables.refuse_other_kinds(source, out)
-    scorer = _Scorer(service)
+    scorer = _Scorer(runtime)
     try:
-        with source.open("rb") as given, whole_file(out) as made:
+        with source.open("rb") as given, new_file(out) as made:
             before, size = _digest(given), source.stat().st_size
             with closing(tables.sheet(out, made, COLUMNS)) as sheet:
                 await scorer.run(tables.table(source, given, size), sheet, site, report)
             run = FileRun(caller.request_id, *scorer.counts(), scorer.models(), before, _digest(made))
-            await service.writer.write([_draft(service, caller, run)])
+            await runtime.writer.write([_draft(runtime, caller, run)])
     except OSError as error:
-        raise TableRefused([f"{source.name} cannot be read: {error.strerror}."]) from error
+        raise InvalidTable([f"{source.name} cannot be read: {error.strerror}."]) from error
     return run
 
 
 @dataclass(slots=True)
 class _Scorer:
-    service: RunningService
+    runtime: Runtime
     succeeded: int = 0
     failed: int = 0
-    found: dict[tuple[str, str], ServedModel | Fault] = field(default_factory=dict)  # by site and version
+    found: dict[tuple[str, str], ServedModel | FieldError] = field(default_factory=dict)  # by site and version
     used: set[ModelRef] = field(default_factory=set)
 
     def counts(self) -> tuple[int, int, int]:
@@ -111,31 +111,31 @@ class _Scorer:
             rows.update(self._answered(model, alike))
         return [rows[item.index] for item in items]
 
-    async def _model(self, item: Item) -> ServedModel | tuple[Fault, ...]:
+    async def _model(self, item: Item) -> ServedModel | tuple[FieldError, ...]:
         if item.request is None:
             return item.faults
         name = (item.site, item.request.model_version)
         if name not in self.found:
             self.found[name] = await self._look_up(*name)
         found = self.found[name]
-        return (found,) if isinstance(found, Fault) else found
+        return (found,) if isinstance(found, FieldError) else found
 
-    async def _look_up(self, site: str, version: str) -> ServedModel | Fault:
+    async def _look_up(self, site: str, version: str) -> ServedModel | FieldError:
         try:
-            return await self.service.shelf.find(site, version)
+            return await self.runtime.loaded_models.find(site, version)
         except SiteNotServed as error:
             return fault("version_refused", "model_version", f"model_version, the current one, cannot be used: {error}")
         except (UnknownSite, NoModelLoaded):
             return fault("unknown_site", "site", "site has no published model.")
         except UnknownVersion:
             return fault("unknown_version", "model_version", "model_version is not published for the site.")
-        except ArtefactRefused as error:
+        except InvalidArtefact as error:
             return fault("version_refused", "model_version", f"model_version cannot be used: {error}")
 
     def _answered(self, model: ServedModel, alike: Sequence[Item]) -> dict[int, Json]:
-        questions = [item.request.question for item in alike if item.request]
+        queries = [item.request.query for item in alike if item.request]
         try:
-            told = [body(scored.answer) for scored in score_with_tails(model.ready, questions)]
+            told = [body(scored.answer) for scored in score_with_tails(model.ready, queries)]
         except NormalcyError as error:
             if len(alike) > 1:  # one reading has no trustworthy answer; the others do
                 return {item.index: row for item in alike for row in self._answered(model, [item]).values()}
@@ -147,7 +147,7 @@ class _Scorer:
             item.index: answered(item, model.ref, cohort, each) for item, each in zip(alike, told, strict=True)
         }  # fmt: skip
 
-    def _refused(self, item: Item, faults: Sequence[Fault]) -> Json:
+    def _refused(self, item: Item, faults: Sequence[FieldError]) -> Json:
         self.failed += 1
         return refused(item, faults)
 
@@ -168,12 +168,12 @@ def _digest(file: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def _draft(service: RunningService, caller: Caller, run: FileRun) -> Draft:
+def _draft(runtime: Runtime, caller: Caller, run: FileRun) -> NewRecord:
     """The run, not its rows: what went in and what came out, each by its digest. Names of files may name people."""
     told = asdict(run)
-    return Draft(
+    return NewRecord(
         kind="score",
-        at=service.clock(),
+        at=runtime.clock(),
         principal=caller.principal,
         route=caller.route,
         status=ANSWERED,
@@ -183,6 +183,6 @@ def _draft(service: RunningService, caller: Caller, run: FileRun) -> Draft:
         output={
             "file_sha256": run.output_sha256,
             **{name: told[name] for name in ("succeeded", "failed", "models")},
-            "service": service.provenance,
+            "service": runtime.provenance,
         },
     )

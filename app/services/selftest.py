@@ -3,12 +3,12 @@
 import asyncio
 from typing import Any
 
-from app.services.prepare import ServedModel
-from app.services.running import RunningService
+from app.runtime.load_model import ServedModel
+from app.runtime.runtime import Runtime
 
 
-async def selftest(service: RunningService) -> dict[str, Any]:
-    models = [await asyncio.to_thread(_test, model) for model in service.shelf.loaded]
+async def selftest(runtime: Runtime) -> dict[str, Any]:
+    models = [await asyncio.to_thread(_test, model) for model in runtime.loaded_models.loaded]
     totals = {name: sum(model[name] for model in models) for name in ("passed", "failed", "cases")}
     return {**totals, "models": models}
 

@@ -13,16 +13,16 @@ from app.audit.checkpoint import Checkpoint, take_checkpoint
 from app.audit.damage import Damage
 from app.audit.tables import RowFinding, compare_tables
 from app.audit.verify import Finding, OpenChain, verify
+from app.clock import utc_now
 from app.database.appender import AuditRow
 from app.database.engine import Database
 from app.database.place import record_at
 from app.database.readiness import check_guards
 from app.database.records import has_records, heads, stream_chains
-from app.database.times import utc_now
 from app.errors import DatabaseNotReady
+from app.files import new_file
+from app.runtime.command import inspecting
 from app.services.kept_checkpoints import Choice, Compared, Kept, compared_with
-from app.services.visit import inspecting
-from app.services.whole_file import whole_file
 from app.settings import Settings
 
 Report = Callable[[str, float], None]
@@ -82,7 +82,7 @@ async def verify_audit(
 async def write_checkpoint(settings: Settings, out: Path) -> Checkpoint:
     """Where every chain stands now, as a file to be kept outside the reach of whoever can change the database."""
     async with inspecting(settings) as database:
-        with whole_file(out) as file:
+        with new_file(out) as file:
             async with database.reading() as connection:
                 taken = await take_checkpoint(connection, utc_now())
             file.write(checkpoints.render(taken))

@@ -8,7 +8,7 @@ from typing import TypeVar
 from app.domain.card import CARD_FORMAT, NOT_GAUSSIAN, ModelCard
 from app.domain.context import covariate_names
 from app.domain.golden import GOLDEN_FORMAT, GoldenCase, GoldenFile
-from app.errors import ArtefactRefused
+from app.errors import InvalidArtefact
 from app.maths.posterior import HeteroscedasticPosterior
 from app.store import canonical_json, npz
 
@@ -49,16 +49,16 @@ def _card(data: bytes) -> ModelCard:
     _check_format(CARD, data, CARD_FORMAT)
     card = _refusing(CARD, lambda: canonical_json.read(data, ModelCard))
     if card.training.has_student_t_noise:
-        raise ArtefactRefused(CARD, f"its model must not be served. {NOT_GAUSSIAN}")
+        raise InvalidArtefact(CARD, f"its model must not be served. {NOT_GAUSSIAN}")
     names = covariate_names(card.age_transform)
     if card.covariates != names:
-        raise ArtefactRefused(CARD, f"its covariates are not {', '.join(names)}.")
+        raise InvalidArtefact(CARD, f"its covariates are not {', '.join(names)}.")
     quantiles = card.width_quantiles
     if len(quantiles) != WIDTH_QUANTILES or any(low > high for low, high in pairwise(quantiles)):
-        raise ArtefactRefused(CARD, f"width_quantiles must be {WIDTH_QUANTILES} rising numbers.")
+        raise InvalidArtefact(CARD, f"width_quantiles must be {WIDTH_QUANTILES} rising numbers.")
     linear = card.comparators
     if not len(linear.coefficients) == len(linear.absolute_residual_coefficients) == len(names) + 1:
-        raise ArtefactRefused(CARD, f"the comparators need {len(names) + 1} coefficients each.")
+        raise InvalidArtefact(CARD, f"the comparators need {len(names) + 1} coefficients each.")
     return card
 
 
@@ -66,7 +66,7 @@ def _posterior(data: bytes, card: ModelCard) -> HeteroscedasticPosterior:
     arrays = _refusing(POSTERIOR, lambda: npz.read(data))
     posterior = _refusing(POSTERIOR, lambda: HeteroscedasticPosterior.from_arrays(arrays, card.kernel))
     if posterior.covariates != len(card.covariates):
-        raise ArtefactRefused(
+        raise InvalidArtefact(
             POSTERIOR, f"it takes {posterior.covariates} covariates, the card {len(card.covariates)}."
         )
     return posterior
@@ -76,14 +76,14 @@ def _golden(data: bytes) -> tuple[GoldenCase, ...]:
     _check_format(GOLDEN, data, GOLDEN_FORMAT)
     golden = _refusing(GOLDEN, lambda: canonical_json.read(data, GoldenFile))
     if not golden.cases:
-        raise ArtefactRefused(GOLDEN, "it holds no case.")
+        raise InvalidArtefact(GOLDEN, "it holds no case.")
     return golden.cases
 
 
 def _check_format(file: str, data: bytes, known: int) -> None:
     found = _refusing(file, lambda: canonical_json.read_field(data, "format"))
     if found != known:
-        raise ArtefactRefused(file, f"its format is not {known}, the one that this program reads.")
+        raise InvalidArtefact(file, f"its format is not {known}, the one that this program reads.")
 
 
 def _refusing(file: str, step: Callable[[], T]) -> T:
@@ -91,4 +91,4 @@ def _refusing(file: str, step: Callable[[], T]) -> T:
     try:
         return step()
     except (KeyError, TypeError, ValueError) as error:
-        raise ArtefactRefused(file, str(error)) from error
+        raise InvalidArtefact(file, str(error)) from error

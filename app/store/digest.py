@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 
-from app.errors import ArtefactRefused
+from app.errors import InvalidArtefact
 
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9_.-]+)")
@@ -24,13 +24,13 @@ def check_sums(sums: bytes, files: Mapping[str, bytes]) -> None:
     published = _parse(sums)
     for name in sorted(files):
         if published.get(name) != sha256(files[name]):
-            raise ArtefactRefused(name, f"its bytes do not match {SUMS}.")
+            raise InvalidArtefact(name, f"its bytes do not match {SUMS}.")
     if sums != sums_of(files):
-        raise ArtefactRefused(SUMS, "it does not list exactly the files of a version, sorted by name.")
+        raise InvalidArtefact(SUMS, "it does not list exactly the files of a version, sorted by name.")
 
 
 def _parse(sums: bytes) -> dict[str, str]:
     lines = [_LINE.fullmatch(line) for line in sums.decode("ascii", errors="replace").splitlines()]
     if not lines or None in lines:
-        raise ArtefactRefused(SUMS, "it is not a list of SHA-256 digests and file names.")
+        raise InvalidArtefact(SUMS, "it is not a list of SHA-256 digests and file names.")
     return {line[2]: line[1] for line in lines if line}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.domain.card import ModelCard, ModelRef
 from app.domain.golden import GoldenCase
-from app.errors import NameRefused, VersionExists
+from app.errors import InvalidName, VersionExists
 from app.maths.posterior import HeteroscedasticPosterior
 from app.store.artefact import Artefact, encode
 from app.store.digest import SUMS, sha256, sums_of
@@ -39,13 +39,13 @@ def publish(
 def check_new_version(root: Path, site: str, version: str) -> None:
     """Could this version be published? To be asked before minutes of training, and again in `publish`."""
     if not is_site(site):
-        raise NameRefused("A site is named by a letter and up to 31 letters, digits, _ or -.")
+        raise InvalidName("A site is named by a letter and up to 31 letters, digits, _ or -.")
     if not is_version(version):
-        raise NameRefused("A version is MAJOR.MINOR.PATCH, as 1.0.0, or with a pre-release, as 1.1.0-rc.1.")
+        raise InvalidName("A version is MAJOR.MINOR.PATCH, as 1.0.0, or with a pre-release, as 1.1.0-rc.1.")
     # Where the file system ignores case the two would share one folder.
     for entry in root.iterdir() if root.is_dir() else ():
         if entry.name != site and entry.name.casefold() == site.casefold():
-            raise NameRefused(f"The site {site} differs from {entry.name} only by case.")
+            raise InvalidName(f"The site {site} differs from {entry.name} only by case.")
     if os.path.lexists(root / site / version):
         raise VersionExists(site, version)
     standing = next(path for path in (root, *root.absolute().parents) if path.exists())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from app.domain.card import ModelCard, ModelRef
 from app.domain.golden import GoldenCase
-from app.errors import ArtefactRefused, UnknownSite, UnknownVersion
+from app.errors import InvalidArtefact, UnknownSite, UnknownVersion
 from app.maths.posterior import HeteroscedasticPosterior
 from app.store.artefact import CARD, FILES, decode
 from app.store.digest import SUMS, check_sums, sha256
@@ -29,7 +29,7 @@ class Verification:
     site: str
     version: str
     sha256: str | None
-    refused: ArtefactRefused | None
+    refused: InvalidArtefact | None
 
 
 def versions(root: Path) -> dict[str, tuple[str, ...]]:
@@ -69,7 +69,7 @@ def load(root: Path, site: str, version: str, expected_sha256: str | None = None
     check_sums(sums, files)
     ref = ModelRef(site, version, sha256(sums))
     if expected_sha256 not in (None, ref.sha256):
-        raise ArtefactRefused(SUMS, "the digest of this version is not the one on record.")
+        raise InvalidArtefact(SUMS, "the digest of this version is not the one on record.")
     artefact = decode(files)
     _check_identity(artefact.card, ref)
     return StoredModel(ref, artefact.card, artefact.posterior, artefact.golden)
@@ -89,7 +89,7 @@ def verify(root: Path, site: str | None = None, version: str | None = None) -> t
 def _verify_one(root: Path, site: str, version: str) -> Verification:
     try:
         return Verification(site, version, load(root, site, version).ref.sha256, None)
-    except ArtefactRefused as refused:
+    except InvalidArtefact as refused:
         return Verification(site, version, None, refused)
 
 
@@ -101,22 +101,22 @@ def _entries(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())
     except OSError as error:
-        raise ArtefactRefused(folder.name, f"it cannot be read ({error.strerror}).") from error
+        raise InvalidArtefact(folder.name, f"it cannot be read ({error.strerror}).") from error
 
 
 def _read_files(folder: Path) -> dict[str, bytes]:
     if folder.is_symlink() or not folder.is_dir():
-        raise ArtefactRefused(folder.name, "it is not a folder.")
+        raise InvalidArtefact(folder.name, "it is not a folder.")
     expected = {*FILES, SUMS}
     found = {entry.name: entry for entry in _entries(folder)}
     for name in sorted(expected - found.keys()):
-        raise ArtefactRefused(name, "it is missing.")
+        raise InvalidArtefact(name, "it is missing.")
     for name in sorted(found.keys() - expected):
-        raise ArtefactRefused(name, "it does not belong to a version.")
+        raise InvalidArtefact(name, "it does not belong to a version.")
     for name in sorted(expected):
         # A link could lead out of the store, and what it leads to could change after the check.
         if found[name].is_symlink() or not found[name].is_file():
-            raise ArtefactRefused(name, "it is not a plain file.")
+            raise InvalidArtefact(name, "it is not a plain file.")
     return {name: _read(found[name]) for name in sorted(expected)}
 
 
@@ -124,9 +124,9 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ArtefactRefused(path.name, f"it cannot be read ({error.strerror}).") from error
+        raise InvalidArtefact(path.name, f"it cannot be read ({error.strerror}).") from error
 
 
 def _check_identity(card: ModelCard, ref: ModelRef) -> None:
     if (card.site, card.version) != (ref.site, ref.version):
-        raise ArtefactRefused(CARD, "it belongs to another site or version.")
+        raise InvalidArtefact(CARD, "it belongs to another site or version.")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import TableRefused
+from app.errors import InvalidTable
 from app.maths.moments import Array
 from app.training.people import Table
 from app.training.table import numbers_of, read_table
@@ -27,7 +27,7 @@ def read_labelled(path: Path, diameter_column: str, label_column: str, truth_col
     columns = [name for name in (label_column, truth_column) if name]
     missing = [f"Column {name} is missing." for name in columns if name not in table.cells]
     if missing or not len(table):
-        raise TableRefused(missing or ["The file holds no people."])
+        raise InvalidTable(missing or ["The file holds no people."])
     label = numbers_of(table.cells[label_column])
     true_z = numbers_of(table.cells[truth_column]) if truth_column else None
     problems = [sentence for rule in CELL_RULES for sentence in rule(table)]
@@ -35,7 +35,7 @@ def read_labelled(path: Path, diameter_column: str, label_column: str, truth_col
     if truth_column and true_z is not None:
         problems += _wrong(table, truth_column, np.isnan(true_z), "must be a number")
     if problems:
-        raise TableRefused(problems)
+        raise InvalidTable(problems)
     return Labelled(table, label.astype(np.int64), true_z)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.errors import TableRefused
+from app.errors import InvalidTable
 from app.maths.moments import Array
 from app.training.people import Table, training_ranges
 from app.training.table_rules import PROBLEM_RULES, WARNING_RULES
@@ -36,11 +36,11 @@ class Findings:
 
 
 def accepted_table(path: Path, diameter_column: str) -> tuple[Table, tuple[str, ...]]:
-    """The table and its warnings; TableRefused, with every problem, if it cannot be trained on."""
+    """The table and its warnings; InvalidTable, with every problem, if it cannot be trained on."""
     table = read_table(path, diameter_column)
     findings = check_table(table)
     if findings.problems:
-        raise TableRefused(findings.problems)
+        raise InvalidTable(findings.problems)
     return table, findings.warnings
 
 
@@ -56,9 +56,9 @@ def read_table(path: Path, diameter_column: str) -> Table:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise TableRefused([f"{path.name} cannot be read: {error.strerror}."]) from error
+        raise InvalidTable([f"{path.name} cannot be read: {error.strerror}."]) from error
     if content.startswith(PARQUET):
-        raise TableRefused([f"{path.name} is a Parquet file: training takes CSV, UTF-8 with commas and a header."])
+        raise InvalidTable([f"{path.name} is a Parquet file: training takes CSV, UTF-8 with commas and a header."])
     header, *body = _records(_decoded(content)) or [[]]
     needed = (*CONTEXT_COLUMNS, diameter_column)
     _refuse_wrong_header(header, needed)
@@ -91,7 +91,7 @@ def _decoded(content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         row = content.count(b"\n", 0, error.start) + 1
-        raise TableRefused([f"The file is not UTF-8 text (first seen in row {row}): save it as CSV UTF-8."]) from error
+        raise InvalidTable([f"The file is not UTF-8 text (first seen in row {row}): save it as CSV UTF-8."]) from error
 
 
 def _records(text: str) -> list[list[str]]:
@@ -102,18 +102,18 @@ def _records(text: str) -> list[list[str]]:
             records.append([cell.strip() for cell in record])
     except csv.Error as error:
         row = len(records) + 1
-        raise TableRefused([f"Row {row} is not valid CSV: look for a quotation mark that does not close."]) from error
+        raise InvalidTable([f"Row {row} is not valid CSV: look for a quotation mark that does not close."]) from error
     return records
 
 
 def _refuse_wrong_header(header: Sequence[str], needed: Sequence[str]) -> None:
     expected = ", ".join(needed)
     if not any(header):
-        raise TableRefused([f"The file has no header row; row 1 must name the columns {expected}."])
+        raise InvalidTable([f"The file has no header row; row 1 must name the columns {expected}."])
     for separator, word in ((";", "semicolons"), ("\t", "tabs")):
         if len(header) == 1 and separator in header[0]:
             problem = f"The columns are separated by {word}: save the file with commas between the columns, "
-            raise TableRefused([problem + "and with points in the numbers."])
+            raise InvalidTable([problem + "and with points in the numbers."])
     missing = [name for name in needed if name not in header]
     repeated = [name for name in needed if header.count(name) > 1]
     problems = [f"{_columns(missing)} missing; row 1 must name the columns {expected}."] if missing else []
@@ -121,7 +121,7 @@ def _refuse_wrong_header(header: Sequence[str], needed: Sequence[str]) -> None:
     if needed[-1] in CONTEXT_COLUMNS:
         problems.append(f"Column {needed[-1]} cannot be the diameter as well.")
     if problems:
-        raise TableRefused(problems)
+        raise InvalidTable(problems)
 
 
 def _columns(names: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.types import ASGIApp
 
 import app
-from app.services.running import RunningService, open_service
+from app.runtime.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.web import openapi
 from app.web.door import Door, DoorRoute
@@ -29,7 +29,7 @@ NO_TELEMETRY: TelemetryConfig = {
 
 
 class Application(FastAPI):
-    service: RunningService  # while it runs
+    runtime: Runtime  # while it runs
     pace: Pace  # of refusals
 
     def build_middleware_stack(self) -> ASGIApp:
@@ -40,8 +40,8 @@ class Application(FastAPI):
 def create_app(settings: Settings) -> Application:
     @asynccontextmanager
     async def lifespan(application: Application) -> AsyncIterator[None]:
-        async with open_service(settings) as service:
-            application.service = service
+        async with open_runtime(settings) as runtime:
+            application.runtime = runtime
             yield
 
     application = Application(

@@ -10,14 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope
 
-from app.errors import InputRefused
+from app.errors import InvalidInput
 from app.formats import problem as kinds
 from app.formats import strict_json
 from app.formats.answer import encode
 from app.formats.faults import fault
-from app.services.answer import Caller
-from app.services.credentials import NOBODY, Principal
-from app.services.running import RunningService
+from app.runtime.credentials import ANONYMOUS, Principal
+from app.runtime.runtime import Runtime
+from app.services.score_measurements import Caller
 from app.web.problems import Refused
 
 LARGEST_BODY = 16 * 1024  # bytes; the longest acceptable scoring request has about 1 kB
@@ -34,13 +34,13 @@ class Call(Request):
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         super().__init__(scope, receive)
-        self.principal: Principal = NOBODY
+        self.principal: Principal = ANONYMOUS
         self.fields: dict[bytes, bytes] = dict(scope["headers"])  # by their lower-case names
 
     @property
-    def service(self) -> RunningService:
-        service: RunningService = self.scope["app"].service
-        return service
+    def runtime(self) -> Runtime:
+        runtime: Runtime = self.scope["app"].runtime
+        return runtime
 
     @property
     def request_id(self) -> str:
@@ -60,7 +60,7 @@ class Call(Request):
 
     def caller(self) -> Caller:
         """For the services. The budget of the record starts here, when the request has arrived as a whole."""
-        deadline = asyncio.get_running_loop().time() + self.service.settings.audit_budget_seconds
+        deadline = asyncio.get_running_loop().time() + self.runtime.settings.audit_budget_seconds
         return Caller(self.principal.name, self.request_id, self.template, deadline)
 
     async def document(self) -> object:
@@ -91,7 +91,7 @@ class Call(Request):
         given = dict(pairs)
         if len(given) < len(pairs) or not given.keys() <= set(known):
             message = f"Known parameters, each at most once: {', '.join(known)}."
-            raise InputRefused([fault("unknown_field", "(query)", message)])
+            raise InvalidInput([fault("unknown_field", "(query)", message)])
         return given
 
     def answer(self, told: dict[str, Any], status: int = 200) -> Response:

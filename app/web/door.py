@@ -15,10 +15,10 @@ from fastapi.security import HTTPBearer
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.audit.records import Draft
+from app.audit.records import NewRecord
 from app.errors import NormalcyError
 from app.observability import describe_failure
-from app.services.credentials import LOOPBACK, NOBODY
+from app.runtime.credentials import ANONYMOUS, LOOPBACK
 from app.web.call import Call, ClientGone
 from app.web.pace import hold_back
 from app.web.problems import Refused, problem_response, refused
@@ -76,17 +76,17 @@ class DoorRoute(APIRoute):
             log = structlog.get_logger("web")
             log.error("refused", request_id=call.request_id, route=self.path, **describe_failure(error))
         if self.door.lock != "open":
-            is_known = call.principal not in (NOBODY, LOOPBACK)
-            call.service.refusals.record(self._draft(call, refusal), is_known)
-        if call.principal is NOBODY:
+            is_known = call.principal not in (ANONYMOUS, LOOPBACK)
+            call.runtime.refusals.record(self._draft(call, refusal), is_known)
+        if call.principal is ANONYMOUS:
             await hold_back(call.scope)
         return problem_response(refusal, call.request_id)
 
-    def _draft(self, call: Call, refusal: Refused) -> Draft:
+    def _draft(self, call: Call, refusal: Refused) -> NewRecord:
         """Codes, never values; the path as it is written, never as it was asked for."""
-        return Draft(
+        return NewRecord(
             kind="refusal",
-            at=call.service.clock(),
+            at=call.runtime.clock(),
             principal=call.principal.name,
             route=self.path,
             status=refusal.problem.status,

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.formats import problem as kinds
 from app.observability import describe_failure
-from app.services.running import RunningService
+from app.runtime.runtime import Runtime
 from app.web.call import Call
 from app.web.pace import HELD_BACK, hold_back
 from app.web.problems import Refused, framework_problem, problem_response
@@ -53,7 +53,7 @@ class Envelope:
                 status = message["status"]
                 own = {name for name, _ in message["headers"]}
                 added = [item for item in HEADERS.items() if item[0] not in own]
-                if scope["app"].service.is_draining:
+                if scope["app"].runtime.is_draining:
                     added.append((b"connection", b"close"))  # the next request goes to another process
                 message["headers"] = [*message["headers"], (b"x-request-id", given), *added]
             elif is_head:
@@ -100,8 +100,8 @@ def new_request_id() -> bytes:
 
 
 def _count(scope: Scope, status: int, seconds: float) -> None:
-    service: RunningService = scope["app"].service
+    runtime: Runtime = scope["app"].runtime
     route = scope.get("route")
     template = route.path if route is not None else NO_ROUTE
-    service.metrics.requests[template, scope["method"], str(status)].inc()
-    service.metrics.request_seconds[template,].observe(seconds)
+    runtime.metrics.requests[template, scope["method"], str(status)].inc()
+    runtime.metrics.request_seconds[template,].observe(seconds)

@@ -14,11 +14,11 @@ from app.formats.problem import Problem as Kind
 from app.formats.score_request import ScoreRequest
 from app.formats.score_request import parse as parse_score
 from app.formats.study_request import parse as parse_study
-from app.services.answer import Reading, result
-from app.services.running import RunningService
-from app.services.score import score_with_tails
-from app.web.schemas.problem import Problem
-from app.web.schemas.requests import SCORE_EXAMPLES, STUDY_EXAMPLES
+from app.inference.scoring import score_with_tails
+from app.runtime.runtime import Runtime
+from app.schemas.problem import Problem
+from app.schemas.requests import SCORE_EXAMPLES, STUDY_EXAMPLES
+from app.services.score_measurements import Reading, result
 
 Json = dict[str, Any]
 
@@ -53,7 +53,7 @@ def responses(model: type, *refusals: Kind, description: str = "The answer.") ->
     return answers | {status: _refusal(alike) for status, alike in sorted(by_status.items())}
 
 
-def document(application: FastAPI, service: RunningService) -> Json:
+def document(application: FastAPI, runtime: Runtime) -> Json:
     schema = get_openapi(
         title=application.title,
         version=application.version,
@@ -65,7 +65,7 @@ def document(application: FastAPI, service: RunningService) -> Json:
     own = Problem.model_json_schema(ref_template=SCHEMAS + "{model}")
     schema["components"]["schemas"] |= {**own.pop("$defs"), Problem.__name__: own}
     _leave_out_the_frameworks_own(schema)
-    for path, answer in examples(service).items():
+    for path, answer in examples(runtime).items():
         schema["paths"][path]["post"]["responses"]["200"]["content"]["application/json"]["example"] = answer
     return schema
 
@@ -79,24 +79,24 @@ def _leave_out_the_frameworks_own(schema: Json) -> None:
         schema["components"]["schemas"].pop(name, None)
 
 
-def examples(service: RunningService) -> dict[str, Json]:
+def examples(runtime: Runtime) -> dict[str, Json]:
     """The answers to the documented requests, by the models that are loaded; none where a site has no model."""
-    if not {"SoV", "AA"} <= service.shelf.current.keys():
+    if not {"SoV", "AA"} <= runtime.loaded_models.current.keys():
         return {}
     asked = parse_score("SoV", _first(SCORE_EXAMPLES))
     both = parse_study(_first(STUDY_EXAMPLES))
-    question = asked.question
-    results = [_result(service, measurement) for measurement in both.measurements]
+    query = asked.query
+    results = [_result(runtime, measurement) for measurement in both.measurements]
     return {
-        "/v1/sites/{site}/score": single(EXAMPLE_ID, question.patient, question.diameter_mm, _result(service, asked)),
+        "/v1/sites/{site}/score": single(EXAMPLE_ID, query.patient, query.diameter_mm, _result(runtime, asked)),
         "/v1/studies/score": study(EXAMPLE_ID, both.patient, results),
     }
 
 
-def _result(service: RunningService, request: ScoreRequest) -> Result:
-    model = service.shelf.find_current(request.site)
-    [scored] = score_with_tails(model.ready, [request.question])
-    return result(service, Reading(model, request), scored, service.clock())
+def _result(runtime: Runtime, request: ScoreRequest) -> Result:
+    model = runtime.loaded_models.find_current(request.site)
+    [scored] = score_with_tails(model.ready, [request.query])
+    return result(runtime, Reading(model, request), scored, runtime.clock())
 
 
 def _first(named: Mapping[str, Any]) -> Json:

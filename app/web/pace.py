@@ -28,6 +28,6 @@ class Pace:
 async def hold_back(scope: Scope) -> None:
     application = scope["app"]
     delay = application.pace.delay(asyncio.get_running_loop().time())
-    if delay and not application.service.is_draining:
+    if delay and not application.runtime.is_draining:
         scope[HELD_BACK] = delay
         await asyncio.sleep(delay)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from app.database.times import timestamp
-from app.errors import CursorRefused, InputRefused, UnknownRecord, UnknownSite
+from app.clock import timestamp
+from app.errors import InvalidCursor, InvalidInput, UnknownRecord, UnknownSite
 from app.formats.faults import fault
 from app.store.names import is_site
 from app.web.envelope import REQUEST_ID
@@ -30,7 +30,7 @@ def moment(given: Given, name: str) -> str | None:
         return timestamp(when if when.tzinfo else when.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         message = f"{name} must be a time in ISO 8601, as 2026-11-15T10:30:00Z."
-        raise InputRefused([fault("wrong_type", name, message)]) from None
+        raise InvalidInput([fault("wrong_type", name, message)]) from None
 
 
 def site_name(given: Given) -> str | None:
@@ -42,7 +42,7 @@ def site_name(given: Given) -> str | None:
 
 def cursor(given: Given) -> str | None:
     if given.get("cursor") == "":
-        raise CursorRefused
+        raise InvalidCursor
     return given.get("cursor")
 
 
@@ -52,5 +52,5 @@ def item(given: Given) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) <= LAST_ITEM):
-        raise InputRefused([fault("out_of_range", "item", f"item must be a whole number from 0 to {LAST_ITEM}.")])
+        raise InvalidInput([fault("out_of_range", "item", f"item must be a whole number from 0 to {LAST_ITEM}.")])
     return int(text)

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from app import errors
-from app.errors import Fault, NormalcyError
+from app.errors import FieldError, NormalcyError
 from app.formats import problem as kinds
 from app.formats.answer import encode
 from app.formats.faults import fault
@@ -20,34 +20,34 @@ RETRY_SECONDS = "1"
 
 ANSWERS: Mapping[type[NormalcyError], Problem] = {
     errors.MalformedJson: kinds.NOT_JSON,
-    errors.InputRefused: kinds.INPUT_REFUSED,
-    errors.CursorRefused: kinds.INPUT_REFUSED,
+    errors.InvalidInput: kinds.INPUT_REFUSED,
+    errors.InvalidCursor: kinds.INPUT_REFUSED,
     errors.UnknownSite: kinds.UNKNOWN_SITE,
     errors.UnknownVersion: kinds.UNKNOWN_VERSION,
     errors.UnknownRecord: kinds.UNKNOWN_RECORD,
-    errors.ActivationRefused: kinds.INPUT_REFUSED,
+    errors.ActivationFailed: kinds.INPUT_REFUSED,
     errors.NoModelLoaded: kinds.NO_MODEL,
     errors.SiteNotServed: kinds.NO_MODEL,
-    errors.ArtefactRefused: kinds.NO_MODEL,
+    errors.InvalidArtefact: kinds.NO_MODEL,
     errors.AuditUnavailable: kinds.NOT_AUDITED,
     errors.AuditQueueFull: kinds.QUEUE_FULL,
-    errors.DeskFull: kinds.QUEUE_FULL,
+    errors.ScoringQueueFull: kinds.QUEUE_FULL,
     errors.DatabaseUnavailable: kinds.NOT_AUDITED,
     errors.DatabaseNotTrusted: kinds.NOT_AUDITED,
     errors.NotDurable: kinds.NOT_AUDITED,
     # From here on: what a running service never meets. Should it, that is a defect.
-    errors.NumbersNotTrusted: kinds.DEFECT,
-    errors.NameRefused: kinds.DEFECT,
+    errors.UnverifiedResult: kinds.DEFECT,
+    errors.InvalidName: kinds.DEFECT,
     errors.VersionExists: kinds.DEFECT,
-    errors.TableRefused: kinds.DEFECT,
+    errors.InvalidTable: kinds.DEFECT,
     errors.GateFailed: kinds.DEFECT,
     errors.TrainingFailed: kinds.DEFECT,
     errors.FileExists: kinds.DEFECT,
-    errors.SettingRefused: kinds.DEFECT,
+    errors.InvalidSettings: kinds.DEFECT,
     errors.DatabaseNotReady: kinds.DEFECT,
     errors.PendingMigrations: kinds.DEFECT,
-    errors.SecondServe: kinds.DEFECT,
-    errors.CheckpointRefused: kinds.DEFECT,
+    errors.AlreadyServing: kinds.DEFECT,
+    errors.InvalidCheckpoint: kinds.DEFECT,
     errors.UnknownKey: kinds.DEFECT,
     errors.NotInstalled: kinds.DEFECT,
 }
@@ -61,7 +61,7 @@ STATUSES = {404: kinds.UNKNOWN_ROUTE, 405: kinds.METHOD_NOT_ALLOWED}
 class Refused(Exception):
     """A request that is answered with a problem."""
 
-    def __init__(self, problem: Problem, faults: Sequence[Fault] = (), detail: str | None = None) -> None:
+    def __init__(self, problem: Problem, faults: Sequence[FieldError] = (), detail: str | None = None) -> None:
         super().__init__(problem.slug)
         self.problem, self.faults, self.detail = problem, tuple(faults), detail
 
@@ -92,15 +92,15 @@ def framework_problem(error: HTTPException, request_id: str) -> Response:
     return problem_response(Refused(STATUSES.get(error.status_code, kinds.DEFECT)), request_id, error.headers)
 
 
-def _faults(error: NormalcyError) -> tuple[Fault, ...]:
-    if isinstance(error, errors.InputRefused):
+def _faults(error: NormalcyError) -> tuple[FieldError, ...]:
+    if isinstance(error, errors.InvalidInput):
         return error.faults
-    if isinstance(error, errors.CursorRefused):
+    if isinstance(error, errors.InvalidCursor):
         return (fault("wrong_type", "cursor", "cursor must be one that came with an earlier page of this list."),)
     return (error.fault,) if isinstance(error, errors.MalformedJson) else ()
 
 
 def _detail(error: NormalcyError) -> str | None:
-    if isinstance(error, errors.ActivationRefused):
+    if isinstance(error, errors.ActivationFailed):
         return error.reason
     return DETAILS.get(type(error))

@@ -172,7 +172,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._phase = Phase.REFUSED
         self._disarm()
         self._last_words = _raw_problem(problem)
-        self.app.service.metrics.requests[NO_ROUTE, NO_METHOD, str(problem.status)].inc()
+        self.app.runtime.metrics.requests[NO_ROUTE, NO_METHOD, str(problem.status)].inc()
         if self._answering is None or self._answering.response_complete or self._answering.disconnected:
             self._part()
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from app.formats import problem as kinds
-from app.services.credentials import LOOPBACK, NOBODY, Principal, is_loopback
+from app.runtime.credentials import ANONYMOUS, LOOPBACK, Principal, is_loopback
 from app.web.call import Call
 from app.web.problems import Refused
 
@@ -28,28 +28,28 @@ def admit(call: Call, lock: Lock) -> Principal:
     """Who it is, if they may pass; raises Refused otherwise."""
     _refuse_repeated_headers(call)
     needed = _needed(call, lock)
-    keyring = call.service.keyring
+    keyring = call.runtime.keyring
     if not keyring.has_seen_keys:
         _refuse_strange_host(call)
-        principal = LOOPBACK if is_loopback(call.service.settings.host) else NOBODY
+        principal = LOOPBACK if is_loopback(call.runtime.settings.host) else ANONYMOUS
     elif needed is None:
-        return NOBODY
+        return ANONYMOUS
     else:
-        principal = keyring.principal(_bearer(call), call.service.clock()) or NOBODY
+        principal = keyring.principal(_bearer(call), call.runtime.clock()) or ANONYMOUS
     if needed is None or needed in principal.scopes:
         return principal
     call.principal = principal  # the refusal is recorded under this name
-    raise Refused(kinds.SCOPE_MISSING if principal is not NOBODY else kinds.NO_CREDENTIAL)
+    raise Refused(kinds.SCOPE_MISSING if principal is not ANONYMOUS else kinds.NO_CREDENTIAL)
 
 
 def is_known(call: Call) -> bool:
     """Whether the request brings a valid credential, wherever it goes."""
-    return call.service.keyring.principal(_bearer(call), call.service.clock()) is not None
+    return call.runtime.keyring.principal(_bearer(call), call.runtime.clock()) is not None
 
 
 def _needed(call: Call, lock: Lock) -> str | None:
     if lock == "metrics":
-        return None if call.service.settings.metrics == "open" else "model:read"
+        return None if call.runtime.settings.metrics == "open" else "model:read"
     return None if lock == "open" else lock
 
 
@@ -79,5 +79,5 @@ def _refuse_strange_host(call: Call) -> None:
     server = call.scope.get("server")
     named = call.fields.get(b"host", b"")
     asked = {named.lower(), call.scope.get("target_authority", named).lower()}
-    if server is None or not asked <= _own_hosts(call.service.settings.host, server[1]):
+    if server is None or not asked <= _own_hosts(call.runtime.settings.host, server[1]):
         raise Refused(kinds.BAD_REQUEST, detail=NOT_LOCAL)

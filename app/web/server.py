@@ -11,7 +11,7 @@ from types import FrameType
 
 import uvicorn
 
-from app.errors import SettingRefused
+from app.errors import InvalidSettings
 from app.settings import Settings
 from app.web.app import Application
 from app.web.protocol import GuardedProtocol
@@ -102,7 +102,7 @@ def make_server(app: Application, settings: Settings) -> Server:
     )
 
     def drain() -> None:
-        app.service.is_draining = True
+        app.runtime.is_draining = True
 
     return Server(config, drain)
 
@@ -114,4 +114,4 @@ def bind(settings: Settings) -> socket.socket:
         return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
         reason = error.strerror or "unknown host"
-        raise SettingRefused([f"NORMALCY_HOST and NORMALCY_PORT name no place to listen: {reason}."]) from error
+        raise InvalidSettings([f"NORMALCY_HOST and NORMALCY_PORT name no place to listen: {reason}."]) from error

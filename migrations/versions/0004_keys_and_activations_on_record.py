@@ -9,7 +9,7 @@ from alembic import op
 
 from app.audit.chain import SERVICE
 from app.audit.changes import activation_change, key_change, short_chain
-from app.audit.records import Draft
+from app.audit.records import NewRecord
 from app.database.appender import AuditRow
 from app.database.keys import ApiKey
 from app.database.partitions import create_ahead
@@ -61,11 +61,11 @@ def _adopt(
     if not keys and not activations:
         return {}
     now = utc_now()
-    drafts = [Draft("key", now, SERVICE, output=key_change("adopted", _key(*row))) for row in keys]
+    drafts = [NewRecord("key", now, SERVICE, output=key_change("adopted", _key(*row))) for row in keys]
     after = 0
     for number, site, version, sha256, at, by in activations:
         told = activation_change("adopted", at, by, after)
-        drafts.append(Draft("activation", now, SERVICE, model=ModelRef(site, version, sha256), output=told))
+        drafts.append(NewRecord("activation", now, SERVICE, model=ModelRef(site, version, sha256), output=told))
         after = number
     rows = short_chain(drafts, {"command": "db upgrade", "revision": revision}, now)
     if connection.dialect.name == "postgresql":

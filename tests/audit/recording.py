@@ -11,15 +11,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.audit import changes
 from app.audit.checkpoint import Checkpoint
-from app.audit.records import Draft
+from app.audit.records import NewRecord
 from app.audit.verify import Coverage, Verification, verify
 from app.audit.writer import AuditWriter
+from app.clock import utc_now
 from app.database.activations import Activation
 from app.database.appender import AuditRow
 from app.database.engine import Database
 from app.database.records import stream_chains
 from app.database.tables import audit_records
-from app.database.times import utc_now
 from app.domain.card import ModelRef
 from app.errors import AuditUnavailable
 
@@ -33,7 +33,7 @@ GUARDS = {
 }
 
 
-def score(request_id: str = "request-1", **changes: Any) -> Draft:
+def score(request_id: str = "request-1", **changes: Any) -> NewRecord:
     fields: dict[str, Any] = {
         "kind": "score",
         "at": utc_now(),
@@ -46,16 +46,16 @@ def score(request_id: str = "request-1", **changes: Any) -> Draft:
         "input": {"age_years": 55.0, "diameter_mm": 41.0},
         "output": {"expected_ns": 1.93},
     }
-    return Draft(**fields | changes)
+    return NewRecord(**fields | changes)
 
 
-def refusal() -> Draft:
-    return Draft("refusal", utc_now(), "key:abcdefgh", ROUTE, 422, "request-2", output={"codes": ["out_of_range"]})
+def refusal() -> NewRecord:
+    return NewRecord("refusal", utc_now(), "key:abcdefgh", ROUTE, 422, "request-2", output={"codes": ["out_of_range"]})
 
 
 async def activate(connection: AsyncConnection, ref: ModelRef = MODEL, by: str = "key:x", **more: Any) -> Activation:
     """As another process would."""
-    return await changes.activate(connection, ref, Draft("activation", utc_now(), by), FACTS, **more)
+    return await changes.activate(connection, ref, NewRecord("activation", utc_now(), by), FACTS, **more)
 
 
 async def write_until_served(writer: AuditWriter) -> UUID:

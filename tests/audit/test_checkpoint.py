@@ -11,12 +11,12 @@ from app.audit.damage import Damage
 from app.audit.records import encode
 from app.audit.verify import Coverage, verify
 from app.audit.writer import AuditWriter
+from app.clock import utc_now
 from app.database.appender import Head
 from app.database.engine import Database
 from app.database.records import stream_chains
 from app.database.tables import audit_records
-from app.database.times import utc_now
-from app.errors import CheckpointRefused
+from app.errors import InvalidCheckpoint
 from tests.audit.recording import all_rows, inserting, score, tampered, unguarded, verified
 
 anyio = pytest.mark.anyio
@@ -105,7 +105,7 @@ async def test_an_edited_or_cut_file_is_refused(writer: AuditWriter, database: D
         content.replace(b'"head":"', b'"head":"zz'),
     ):
         assert broken != content
-        with pytest.raises(CheckpointRefused):
+        with pytest.raises(InvalidCheckpoint):
             parse(broken)
 
 

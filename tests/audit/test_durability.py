@@ -11,11 +11,11 @@ from sqlalchemy import text
 
 from app.audit.changes import add_key
 from app.audit.writer import AuditWriter
+from app.clock import utc_now
 from app.database import sqlite
 from app.database.durability import PostgresDurability, postgres_weakness, sqlite_weakness
 from app.database.engine import Database, open_database
 from app.database.keys import make_key
-from app.database.times import utc_now
 from app.errors import AuditUnavailable, NotDurable
 from app.observability import Metrics
 from app.settings import Settings

@@ -15,8 +15,8 @@ import pytest
 from app.audit.chain import link, new_chain
 from app.audit.records import encode
 from app.audit.writer import AuditWriter
+from app.clock import month_of, utc_now
 from app.database.engine import Database
-from app.database.times import month_of, utc_now
 from app.errors import AuditUnavailable, DatabaseUnavailable
 from app.observability import make_metrics
 from app.settings import Settings

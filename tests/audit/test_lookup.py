@@ -9,12 +9,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.audit.lookup import LARGEST_PAGE, as_dict, find_records
 from app.audit.writer import AuditWriter
+from app.clock import timestamp
 from app.database.engine import Database
 from app.database.records import BY_TIME, LINKED, Filter, stream
 from app.database.tables import audit_records
-from app.database.times import timestamp
 from app.domain.card import ModelRef
-from app.errors import CursorRefused
+from app.errors import InvalidCursor
 from tests.audit.recording import score, unguarded
 
 pytestmark = pytest.mark.anyio
@@ -110,7 +110,7 @@ async def test_a_list_goes_on_behind_a_time_that_somebody_changed(
 )
 async def test_a_cursor_from_nowhere_is_refused(database: Database, cursor: str) -> None:
     async with database.reading() as connection:
-        with pytest.raises(CursorRefused):
+        with pytest.raises(InvalidCursor):
             await find_records(connection, Filter(), cursor)
 
 

@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from app.audit import refusals
-from app.audit.records import Draft
+from app.audit.records import NewRecord
 from app.audit.refusals import KINDS_OF_STRANGERS, SINGLE_RECORDS, RefusalRecorder
 from app.audit.writer import AuditWriter
+from app.clock import utc_now
 from app.database.engine import Database
-from app.database.times import utc_now
 from app.observability import Metrics
 from tests.audit.recording import ROUTE, all_rows, score, verified, writes_blocked
 
 pytestmark = pytest.mark.anyio
 
 
-def refusal(principal: str, request_id: str = "r", route: str = ROUTE, status: int = 401) -> Draft:
+def refusal(principal: str, request_id: str = "r", route: str = ROUTE, status: int = 401) -> NewRecord:
     output = {"problem": "no-credential", "errors": ["no-credential"]}
-    return Draft("refusal", utc_now(), principal, route, status, request_id, output=output)
+    return NewRecord("refusal", utc_now(), principal, route, status, request_id, output=output)
 
 
 async def recorded(writer: AuditWriter, database: Database) -> list[dict[str, Any]]:

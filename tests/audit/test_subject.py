@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.audit.subject import KEY_FILE, SubjectHasher, subject_hasher
-from app.errors import SettingRefused
+from app.errors import InvalidSettings
 from app.settings import Settings, load_settings
 
 
@@ -41,5 +41,5 @@ def test_the_configured_key_wins(tmp_path: Path) -> None:
 
 def test_a_cut_key_file_is_refused_rather_than_replaced(tmp_path: Path) -> None:
     (tmp_path / KEY_FILE).write_text("short")
-    with pytest.raises(SettingRefused, match=KEY_FILE):
+    with pytest.raises(InvalidSettings, match=KEY_FILE):
         subject_hasher(_settings(tmp_path))

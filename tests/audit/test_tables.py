@@ -7,17 +7,17 @@ import pytest
 from sqlalchemy import Executable, Update, Uuid, bindparam, delete, insert, text, update
 
 from app.audit.changes import activation_change, add_key, end_key, key_change, key_columns, short_chain
-from app.audit.records import Draft
+from app.audit.records import NewRecord
 from app.audit.tables import RowDamage, RowFinding, compare_tables
 from app.audit.writer import AuditWriter
+from app.clock import timestamp, utc_now
 from app.database.activations import Activation, all_activations
 from app.database.engine import Database
 from app.database.keys import ApiKey, list_keys, make_key
 from app.database.place import add_records
 from app.database.tables import activations, api_keys
-from app.database.times import timestamp, utc_now
 from app.domain.card import ModelRef
-from app.errors import ActivationRefused
+from app.errors import ActivationFailed
 from tests.audit.recording import FACTS, activate, all_rows, score, verified
 
 pytestmark = pytest.mark.anyio
@@ -130,7 +130,7 @@ async def test_a_second_record_of_the_same_key_changes_nothing(kept: Kept, datab
     wider = make_key("ward", ["score", "admin"], NOW).key
     async with database.writing() as connection:
         told = key_change("created", wider) | {"key_id": kept.live.key_id}
-        await add_records(connection, short_chain([Draft("key", NOW, "x", output=told)], FACTS, NOW))
+        await add_records(connection, short_chain([NewRecord("key", NOW, "x", output=told)], FACTS, NOW))
     [finding] = await found(database)
     assert (finding.damage, finding.row) == (RowDamage.ROW_CHANGED, kept.live.key_id)
     assert "second record" in finding.detail
@@ -212,7 +212,7 @@ async def test_a_number_that_the_database_did_not_give_is_named_and_no_later_act
     """With a record of its own it agrees with everything else."""
     last = kept.activations[-1].id
     told = activation_change("activated", timestamp(NOW), "admin", last)
-    rows = short_chain([Draft("activation", NOW, "admin", model=NEWER, output=told)], FACTS, NOW)
+    rows = short_chain([NewRecord("activation", NOW, "admin", model=NEWER, output=told)], FACTS, NOW)
     values = "SELECT 9223372036854775807, 'SoV', '1.1.0', :sha256, :at, 'admin', month, chain_id, seq"
     overriding = "OVERRIDING SYSTEM VALUE " if database.dialect == "postgresql" else ""
     chosen = text(f"INSERT INTO activations {overriding}{values} FROM audit_records WHERE record_id = :record")
@@ -224,6 +224,6 @@ async def test_a_number_that_the_database_did_not_give_is_named_and_no_later_act
         if database.dialect == "postgresql":
             [finding] = await compare_tables(connection)
             assert (finding.damage, finding.row) == (RowDamage.ROW_MOVED, str(2**63 - 1))
-        with pytest.raises(ActivationRefused, match="normalcy audit verify"):
+        with pytest.raises(ActivationFailed, match="normalcy audit verify"):
             await activate(connection)
         await connection.rollback()

@@ -8,12 +8,12 @@ import pytest
 from app.audit.chain import genesis, link, new_chain
 from app.audit.damage import Damage
 from app.audit.lookup import find_records
-from app.audit.records import DEEPEST, Draft, Kind, Record, encode
+from app.audit.records import DEEPEST, Kind, NewRecord, Record, encode
 from app.audit.tables import RowDamage, compare_tables
+from app.clock import month_of, utc_now
 from app.database.engine import Database
 from app.database.place import add_records
 from app.database.records import Filter
-from app.database.times import month_of, utc_now
 from tests.audit.recording import FACTS, score, verified
 
 pytestmark = pytest.mark.anyio
@@ -75,7 +75,7 @@ async def test_what_is_deep_and_can_be_told_is_no_damage(database: Database) -> 
 @pytest.mark.parametrize("kind", ["key", "activation"])
 @pytest.mark.parametrize("odd", [b"1e999", b"[]"])
 async def test_a_silent_record_of_a_row_is_named(database: Database, kind: Kind, odd: bytes) -> None:
-    record = with_odd(encode(Draft(kind, utc_now(), "x", output=MARK)), odd, b'{"odd":"here"}')
+    record = with_odd(encode(NewRecord(kind, utc_now(), "x", output=MARK)), odd, b'{"odd":"here"}')
     await add(database, record)
     async with database.reading() as connection:
         [finding] = await compare_tables(connection)

@@ -10,10 +10,10 @@ from app.audit.chain import link, new_chain, row_hash
 from app.audit.damage import Damage
 from app.audit.records import encode
 from app.audit.writer import AuditWriter
+from app.clock import later_month, month_of, utc_now
 from app.database.appender import AuditRow, Head
 from app.database.engine import Database
 from app.database.tables import audit_records
-from app.database.times import later_month, month_of, utc_now
 from tests.audit.recording import all_rows, inserting, score, tampered, verified
 
 pytestmark = pytest.mark.anyio

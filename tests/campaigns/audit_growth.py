@@ -22,20 +22,20 @@ import asyncpg  # type: ignore[import-untyped]
 import msgspec
 
 from app.audit.chain import genesis, link, new_chain
-from app.audit.records import Draft, encode
+from app.audit.records import NewRecord, encode
 from app.cli.command import caller
+from app.clock import month_of, utc_now
 from app.database.appender import AuditRow
 from app.database.engine import Database, open_database
 from app.database.migrate import upgrade
 from app.database.records import heads, stream_chains
-from app.database.times import month_of, utc_now
 from app.domain.card import ModelRef
 from app.formats.score_request import parse
 from app.observability import configure_logging, make_metrics
-from app.services.answer import answer_reading
-from app.services.checkpoint_folder import FOLDER
-from app.services.checkpoints import Checkpoints
-from app.services.visit import visiting_service
+from app.runtime.checkpoint_folder import FOLDER
+from app.runtime.checkpoints import Checkpoints
+from app.runtime.command import command_runtime
+from app.services.score_measurements import answer_reading
 from app.settings import Settings, load_settings
 from tests.campaigns.audit_growth_report import render
 from tests.postgres import postgres_server
@@ -55,16 +55,16 @@ class Found:
     checkpoint_seconds: Sequence[float]
 
 
-async def a_score(folder: Path) -> Draft:
+async def a_score(folder: Path) -> NewRecord:
     """A real answer of the shipped model, as it is recorded."""
     settings = load_settings({"NORMALCY_DATA_DIR": str(folder)})
-    async with visiting_service(settings, "score") as service:
-        await service.watcher.begin()
+    async with command_runtime(settings, "score") as service:
+        await service.poller.begin()
         await answer_reading(service, caller(settings, "score"), parse("SoV", READING))
         async with service.database.reading() as connection:
             rows = [row async for page in stream_chains(connection) for row in page]
     said = msgspec.json.decode(next(row.payload for row in rows if row.kind == "score"))
-    return Draft(
+    return NewRecord(
         kind="score",
         at=utc_now(),
         principal="abcdefgh",
@@ -77,7 +77,7 @@ async def a_score(folder: Path) -> Draft:
     )
 
 
-def rows_of(draft: Draft, chains: int, length: int) -> Iterator[AuditRow]:
+def rows_of(draft: NewRecord, chains: int, length: int) -> Iterator[AuditRow]:
     """In the order of the key, which is the fastest to add."""
     for start in sorted(new_chain(month_of(draft.at)) for _ in range(chains)):
         records = [genesis(start, draft.at, {}), *(encode(draft) for _ in range(length - 1))]
@@ -102,7 +102,7 @@ async def fill_postgres(url: str, rows: Iterable[AuditRow]) -> None:
     await connection.close()
 
 
-async def measure_one(settings: Settings, draft: Draft, size: str, turns: int) -> Found:
+async def measure_one(settings: Settings, draft: NewRecord, size: str, turns: int) -> Found:
     chains, length = map(int, size.split("x"))
     migrating = open_database(settings, statement_seconds=None)
     await upgrade(migrating)

@@ -17,8 +17,8 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.web.schemas.answers import ScoreAnswer
-from app.web.schemas.requests import ScoreRequest
+from app.schemas.answers import ScoreAnswer
+from app.schemas.requests import ScoreRequest
 
 HELLO = {"type": "http.response.body", "body": b"hello"}
 START = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]}

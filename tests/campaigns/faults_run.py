@@ -14,15 +14,15 @@ from typing import Literal
 
 import msgspec
 
+from app.clock import timestamp, utc_now
 from app.database.engine import open_database
 from app.database.migrate import upgrade
 from app.database.records import Filter, stream
-from app.database.times import timestamp, utc_now
 from app.settings import Settings, load_settings
 from tests.campaigns.faults_compare import Json, Tally
 from tests.campaigns.faults_load import Load
 from tests.campaigns.faults_service import NORMALCY, ServiceProcess, Verdict
-from tests.campaigns.faults_struck import Fault, Stage
+from tests.campaigns.faults_struck import FieldError, Stage
 from tests.postgres import PostgresServer
 
 WARM_SECONDS = (0.1, 1.0)  # from the first score under load to the fault, drawn anew for each cycle
@@ -36,7 +36,7 @@ class Part:
     name: str
     database: Database
     cycles: int
-    fault: Fault
+    fault: FieldError
     drops_connections: bool = False  # the process itself dies, so requests under way have no answer
     program: tuple[str, ...] = NORMALCY
 

@@ -34,7 +34,7 @@ class Stage:
         return self.server
 
 
-Fault = Callable[[Stage, random.Random], Awaitable[float]]
+FieldError = Callable[[Stage, random.Random], Awaitable[float]]
 
 
 async def kill_9(stage: Stage, rng: random.Random) -> float:

@@ -57,8 +57,8 @@ class Tally:
 
 
 class Asker(asyncio.Protocol):
-    def __init__(self, questions: list[bytes], first: int, tally: Tally, done: asyncio.Future[None]) -> None:
-        self._questions, self._next, self._tally, self._done = questions, first, tally, done
+    def __init__(self, queries: list[bytes], first: int, tally: Tally, done: asyncio.Future[None]) -> None:
+        self._questions, self._next, self._tally, self._done = queries, first, tally, done
         self._missing = 0  # bytes of the answer that is arriving; 0: its head is awaited
         self._head = b""
 
@@ -96,7 +96,7 @@ class Asker(asyncio.Protocol):
 
 
 async def ask(port: int, connections: int, seconds: float, key: str = "") -> dict[str, float]:
-    loop, questions = asyncio.get_running_loop(), requests(port, key)
+    loop, queries = asyncio.get_running_loop(), requests(port, key)
     began = time.perf_counter()
     tally = Tally(began + seconds)
     waiting: list[asyncio.Future[None]] = []
@@ -105,7 +105,7 @@ async def ask(port: int, connections: int, seconds: float, key: str = "") -> dic
         waiting.append(done)
         first = number * (READINGS // connections)
         await loop.create_connection(
-            lambda first=first, done=done: Asker(questions, first, tally, done),  # type: ignore[misc]
+            lambda first=first, done=done: Asker(queries, first, tally, done),  # type: ignore[misc]
             "127.0.0.1",
             port,
         )

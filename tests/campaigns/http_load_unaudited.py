@@ -8,12 +8,14 @@ There is no setting for this; only the campaign starts it, and only on a databas
 from collections.abc import Sequence
 from uuid import UUID
 
-from app.audit.records import Draft
+from app.audit.records import NewRecord
 from app.audit.writer import AuditWriter
 from app.cli.serve import serve
 
 
-async def _write_nothing(self: AuditWriter, drafts: Sequence[Draft], deadline: float | None = None) -> tuple[UUID, ...]:
+async def _write_nothing(
+    self: AuditWriter, drafts: Sequence[NewRecord], deadline: float | None = None
+) -> tuple[UUID, ...]:
     return ()
 
 

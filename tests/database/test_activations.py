@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import insert
 
 from app.audit.changes import short_chain
+from app.clock import timestamp, utc_now
 from app.database.activations import activations_since, current_activations, history
 from app.database.engine import Database
 from app.database.place import Place, add_records
 from app.database.tables import activations
-from app.database.times import timestamp, utc_now
 from app.domain.card import ModelRef
 from tests.audit.recording import FACTS, activate, score
 
@@ -46,11 +46,11 @@ async def test_without_activations_nothing_is_current(database: Database) -> Non
 
 async def test_history_has_no_holes(activated: Database) -> None:
     async with activated.reading() as connection:
-        reigns = await history(connection, "SoV")
-    assert [reign.activation.version for reign in reigns] == ["1.0.0", "1.1.0", "1.0.0"]
-    begins = [reign.activation.activated_at for reign in reigns]
-    assert [reign.until for reign in reigns] == [*begins[1:], None]
-    assert {reign.activation.activated_by for reign in reigns} == {"key:x"}
+        periods = await history(connection, "SoV")
+    assert [period.activation.version for period in periods] == ["1.0.0", "1.1.0", "1.0.0"]
+    begins = [period.activation.activated_at for period in periods]
+    assert [period.until for period in periods] == [*begins[1:], None]
+    assert {period.activation.activated_by for period in periods} == {"key:x"}
 
 
 async def test_a_poll_sees_each_activation_once_and_in_order(activated: Database) -> None:

@@ -7,6 +7,7 @@ from alembic import command
 from sqlalchemy import Connection, text
 
 from app.audit.tables import compare_tables
+from app.clock import timestamp, utc_now
 from app.database.activations import current_activations, history
 from app.database.engine import Database
 from app.database.keys import list_keys, make_key
@@ -14,7 +15,6 @@ from app.database.migrate import _config, upgrade
 from app.database.partitions import NAMES, create_ahead
 from app.database.readiness import check_database
 from app.database.roles import become_owner
-from app.database.times import timestamp, utc_now
 from tests.audit.recording import activate, all_rows, verified
 
 pytestmark = pytest.mark.anyio
@@ -68,7 +68,7 @@ async def test_every_row_gets_a_record_that_says_so(older: Database) -> None:
         assert (await list_keys(connection))[0].expires_at is None  # as it was made
         current = await current_activations(connection)
         assert {site: one.version for site, one in current.items()} == {"SoV": "1.1.0", "AA": "1.0.0"}
-        assert [reign.activation.version for reign in await history(connection, "SoV")] == ["1.0.0", "1.1.0"]
+        assert [period.activation.version for period in await history(connection, "SoV")] == ["1.0.0", "1.1.0"]
 
 
 async def test_a_later_upgrade_adopts_nothing(older: Database) -> None:

@@ -11,12 +11,12 @@ import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from app.audit.writer import AuditWriter
+from app.clock import utc_now
 from app.database.engine import Database, open_database
 from app.database.keys import make_key, save_key
 from app.database.migrate import upgrade
 from app.database.readiness import check_database
 from app.database.rights import Rights, login_rights
-from app.database.times import utc_now
 from app.errors import DatabaseUnavailable
 from app.observability import make_metrics
 from app.settings import load_settings

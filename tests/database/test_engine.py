@@ -7,11 +7,11 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from app.audit.changes import add_key
+from app.clock import later_month, month_of, timestamp, utc_now
 from app.database.engine import Database, open_database
 from app.database.keys import list_keys, make_key, save_key
 from app.database.migrate import pending_migrations
 from app.database.place import records_of_kind
-from app.database.times import later_month, month_of, timestamp, utc_now
 from app.errors import DatabaseNotReady, DatabaseUnavailable
 from app.settings import load_settings
 

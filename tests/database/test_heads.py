@@ -10,10 +10,10 @@ from sqlalchemy import text
 
 from app.audit.chain import genesis, link, new_chain
 from app.audit.records import encode
+from app.clock import month_of, utc_now
 from app.database.appender import Head
 from app.database.engine import Database
 from app.database.records import HEADS, heads
-from app.database.times import month_of, utc_now
 from tests.audit.recording import FACTS, score
 
 pytestmark = pytest.mark.anyio

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
+from app.clock import timestamp, utc_now
 from app.database.engine import Database
 from app.database.keys import SCOPES, find_key, key_id_of, list_keys, make_key, revoke_key, save_key
-from app.database.times import timestamp, utc_now
 from app.errors import UnknownKey
 
 anyio = pytest.mark.anyio

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.database.lock import serving_alone
-from app.errors import SecondServe
+from app.errors import AlreadyServing
 
 HOLDER = """
 import sys, time
@@ -24,7 +24,7 @@ def test_a_second_serve_is_refused_while_the_first_lives_and_not_after_kill_9(tm
     process = subprocess.Popen([sys.executable, "-c", HOLDER, file], stdout=subprocess.PIPE, text=True)  # noqa: S603
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
-    with pytest.raises(SecondServe, match="NORMALCY_DATA_DIR"), serving_alone(file):
+    with pytest.raises(AlreadyServing, match="NORMALCY_DATA_DIR"), serving_alone(file):
         pass
     process.kill()
     process.wait()

@@ -9,12 +9,12 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
+from app.clock import utc_now
 from app.database.engine import Database
 from app.database.migrate import MIGRATIONS, pending_migrations, upgrade
 from app.database.partitions import MONTHS_AHEAD, partitions_ahead
 from app.database.readiness import check_database
 from app.database.tables import metadata
-from app.database.times import utc_now
 from app.errors import DatabaseNotReady, PendingMigrations
 from app.settings import Settings
 

@@ -5,10 +5,10 @@ import re
 import pytest
 from sqlalchemy import text
 
+from app.clock import month_of, utc_now
 from app.database.engine import Database, open_database
 from app.database.partitions import partition_name
 from app.database.readiness import check_database, check_guards
-from app.database.times import month_of, utc_now
 from app.errors import DatabaseNotReady
 from app.settings import Settings
 

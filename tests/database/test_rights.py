@@ -3,10 +3,10 @@
 import pytest
 from sqlalchemy import text
 
+from app.clock import month_of, utc_now
 from app.database.engine import Database
 from app.database.partitions import partition_name
 from app.database.rights import Rights, login_rights
-from app.database.times import month_of, utc_now
 from tests.postgres import SERVICE_LOGIN
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("settings", ["postgresql"], indirect=True)]

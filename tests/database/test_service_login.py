@@ -11,12 +11,12 @@ from sqlalchemy import Connection, text
 
 from app.audit import changes
 from app.audit.writer import AuditWriter
+from app.clock import month_of, utc_now
 from app.database import migrate, partitions, roles
 from app.database.engine import Database, open_database
 from app.database.keys import make_key
 from app.database.partitions import partition_name
 from app.database.tables import activations
-from app.database.times import month_of, utc_now
 from app.observability import make_metrics
 from app.settings import load_settings
 from tests.audit.recording import FACTS, activate, score, verified
@@ -127,8 +127,8 @@ async def test_an_upgrade_takes_back_the_right_to_number_activations(owner: Data
     server.run("GRANT INSERT ON activations TO normalcy_writer; UPDATE alembic_version SET version_num = '0005'", name)
     await migrate.upgrade(owner)
     connection = await asyncpg.connect(server.service_url(name))
-    question = "SELECT has_column_privilege('activations', $1, 'INSERT')"
-    may_fill = {column.name for column in activations.c if await connection.fetchval(question, column.name)}
+    query = "SELECT has_column_privilege('activations', $1, 'INSERT')"
+    may_fill = {column.name for column in activations.c if await connection.fetchval(query, column.name)}
     await connection.close()
     assert may_fill == {column.name for column in activations.c} - {"id"}
 

@@ -5,16 +5,16 @@ import pytest
 from app.domain.advisories import advise
 from app.domain.convention import Convention
 from app.domain.patient import Patient, Sex
-from app.domain.question import Question
+from app.domain.query import ScoreQuery
 from app.domain.score import Verdict
 from tests.samples import LEADING
 
-QUESTION = Question(Patient(45.0, Sex.MALE, 175.0, 75.0), 36.0, convention=LEADING)
+QUESTION = ScoreQuery(Patient(45.0, Sex.MALE, 175.0, 75.0), 36.0, convention=LEADING)
 HEAVY = Patient(45.0, Sex.MALE, 175.0, 153.2)  # 50.02 kg/m²
 
 
-def codes(question: Question, expected_ns: float | None = 0.5) -> list[str]:
-    return [advisory.code for advisory in advise(question, expected_ns, "ok")]
+def codes(query: ScoreQuery, expected_ns: float | None = 0.5) -> list[str]:
+    return [advisory.code for advisory in advise(query, expected_ns, "ok")]
 
 
 def test_an_ordinary_reading_gets_no_advisory() -> None:

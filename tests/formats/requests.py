@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.errors import Fault, InputRefused
+from app.errors import FieldError, InvalidInput
 from app.formats import score_request, study_request
 
 Json = dict[str, Any]
@@ -32,21 +32,21 @@ def without(body: Json, name: str) -> Json:
     return {key: value for key, value in body.items() if key != name}
 
 
-def single_faults(body: object) -> tuple[Fault, ...]:
+def single_faults(body: object) -> tuple[FieldError, ...]:
     try:
         score_request.parse("SoV", body)
-    except InputRefused as refused:
+    except InvalidInput as refused:
         return refused.faults
     return ()
 
 
-def study_faults(body: object) -> tuple[Fault, ...]:
+def study_faults(body: object) -> tuple[FieldError, ...]:
     try:
         study_request.parse(body)
-    except InputRefused as refused:
+    except InvalidInput as refused:
         return refused.faults
     return ()
 
 
-def found(faults: tuple[Fault, ...]) -> list[tuple[str, str]]:
+def found(faults: tuple[FieldError, ...]) -> list[tuple[str, str]]:
     return [(fault.code, fault.field) for fault in faults]

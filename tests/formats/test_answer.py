@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from app.domain.card import ModelRef
 from app.domain.patient import Patient, Sex
 from app.domain.score import HDI, Answer, Exceedance, Interval, ThresholdDiameter
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 from app.formats.answer import (
     Result,
-    ServiceStamp,
+    ServiceInfo,
     body,
     encode,
     model_provenance,
@@ -37,7 +37,7 @@ MODEL = {
     "cohort_size": 1110,
     "convention": {"edge": "leading", "phase": "end-diastole", "modality": "TTE"},
 }
-SERVICE = service_provenance(ServiceStamp("0.1.0", "abc", "numpy", "CPU"))
+SERVICE = service_provenance(ServiceInfo("0.1.0", "abc", "numpy", "CPU"))
 NOON = datetime(2026, 11, 15, 10, 30, 0, 123999, tzinfo=UTC)
 GIVEN = answer(score(), reliability())
 WITHHELD = answer(None, reliability("not_reliable", AGE))
@@ -170,7 +170,7 @@ BREAKS: dict[str, Callable[[float], Answer]] = {
 @pytest.mark.parametrize("where", BREAKS)
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_not_finite_never_leaves(where: str, value: float) -> None:
-    with pytest.raises(NumbersNotTrusted):
+    with pytest.raises(UnverifiedResult):
         body(BREAKS[where](value))
 
 
@@ -197,7 +197,7 @@ def at_threshold(median: float, low: float, high: float) -> Answer:
     ],
 )
 def test_what_cannot_be_true_never_leaves(impossible: Answer) -> None:
-    with pytest.raises(NumbersNotTrusted):
+    with pytest.raises(UnverifiedResult):
         body(impossible)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import Fault, MalformedJson
+from app.errors import FieldError, MalformedJson
 from app.formats import faults, strict_json
 from tests.formats.requests import FULL, SINGLE, STUDY, Json, single_faults, study_faults
 from tests.formats.test_strict_json import HOSTILE
@@ -28,13 +28,13 @@ CANARIES: list[Any] = [
 ]
 
 
-def refused(body: bytes) -> Fault:
+def refused(body: bytes) -> FieldError:
     with pytest.raises(MalformedJson) as raised:
         strict_json.loads(body)
     return raised.value.fault
 
 
-def told(found: tuple[Fault, ...]) -> str:
+def told(found: tuple[FieldError, ...]) -> str:
     return json.dumps([(fault.code, fault.field, fault.message) for fault in found])
 
 

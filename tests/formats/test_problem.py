@@ -1,9 +1,12 @@
 import re
 
-from app.errors import Fault
+from app.errors import FieldError
 from app.formats.problem import DEFECT, INPUT_REFUSED, PROBLEMS, UNKNOWN_SITE, problem_body
 
-FAULTS = (Fault("missing", "age_years", "age_years is required."), Fault("unknown_field", "(unknown)", "Not known."))
+FAULTS = (
+    FieldError("missing", "age_years", "age_years is required."),
+    FieldError("unknown_field", "(unknown)", "Not known."),
+)
 
 
 def test_a_refusal_of_input_lists_every_fault() -> None:

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from app.errors import TableRefused
+from app.errors import InvalidTable
 from app.formats.csv_table import CsvReader
 from app.formats.reading_row import KNOWN, RAGGED, check_columns, read_item
 
@@ -21,8 +21,8 @@ def test_a_row_of_texts_and_a_row_of_numbers_ask_the_same() -> None:
     text, binary = read_item(4, {**CELLS, **more}), read_item(4, {**numbers, **typed})
     assert text == binary
     assert text.request is not None
-    assert (text.index, text.request.question.thresholds, text.request.question.hdi_probability) == (4, (2.0, 3.0), 0.9)
-    assert (text.request.question.convention.edge, text.request.question.include_unreliable) == ("inner", True)
+    assert (text.index, text.request.query.thresholds, text.request.query.hdi_probability) == (4, (2.0, 3.0), 0.9)
+    assert (text.request.query.convention.edge, text.request.query.include_unreliable) == ("inner", True)
 
 
 def test_an_empty_cell_is_a_field_that_was_not_given() -> None:
@@ -60,7 +60,7 @@ def test_every_fault_of_a_row_is_told() -> None:
 
 def test_columns_are_known_or_refused() -> None:
     check_columns(KNOWN, None)
-    with pytest.raises(TableRefused) as refused:
+    with pytest.raises(InvalidTable) as refused:
         check_columns(["site", "site", "age_years", "sex", "heigth_cm", "weight_kg"], None)
     problems = refused.value.problems
     assert "Column height_cm is missing." in problems
@@ -71,7 +71,7 @@ def test_columns_are_known_or_refused() -> None:
 
 @pytest.mark.parametrize("header", ["age_years;sex;height_cm", "age_years\tsex\theight_cm"])
 def test_another_separator_is_named_instead_of_every_column(header: str) -> None:
-    with pytest.raises(TableRefused) as refused:
+    with pytest.raises(InvalidTable) as refused:
         check_columns([header], "SoV")
     (problem,) = refused.value.problems
     assert "separated by semicolons or tabs" in problem
@@ -79,7 +79,7 @@ def test_another_separator_is_named_instead_of_every_column(header: str) -> None
 
 
 def test_a_column_without_a_name_is_explained() -> None:
-    with pytest.raises(TableRefused, match="A column has no name in the header"):
+    with pytest.raises(InvalidTable, match="A column has no name in the header"):
         check_columns(["", *KNOWN], None)
 
 

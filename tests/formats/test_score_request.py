@@ -9,34 +9,34 @@ from hypothesis import strategies as st
 from app.domain.convention import Convention
 from app.domain.limits import AGE, DIAMETER_FROM_SCHOOL_AGE, HDI_PROBABILITY, MEASUREMENT_SD, THRESHOLD, Limit
 from app.domain.patient import Patient, Sex
-from app.domain.question import Question
+from app.domain.query import ScoreQuery
 from app.formats.score_request import SCORE_FIELDS, ScoreRequest, parse
 from tests.formats.requests import FULL, SINGLE, Json, found, single_faults, without
 
 
 def test_the_smallest_request_takes_every_default() -> None:
     patient = Patient(55.0, Sex.MALE, 176.0, 84.0)
-    question = Question(patient, 41.0, (2.0,), 0.95, 0.0, Convention(), include_unreliable=False)
-    assert parse("SoV", SINGLE) == ScoreRequest("SoV", question, "current", None)
+    query = ScoreQuery(patient, 41.0, (2.0,), 0.95, 0.0, Convention(), include_unreliable=False)
+    assert parse("SoV", SINGLE) == ScoreRequest("SoV", query, "current", None)
 
 
 def test_every_field_is_read() -> None:
     assert set(FULL) == set(SCORE_FIELDS)
     patient = Patient(55.0, Sex.MALE, 176.0, 84.0)
     convention = Convention("inner", "mid-systole", "CT")
-    question = Question(patient, 41.0, (2.0, -2.0, 3.5), 0.9, 0.5, convention, include_unreliable=True)
-    assert parse("AA", FULL) == ScoreRequest("AA", question, "1.2.3", "case 7 / Zürich")
+    query = ScoreQuery(patient, 41.0, (2.0, -2.0, 3.5), 0.9, 0.5, convention, include_unreliable=True)
+    assert parse("AA", FULL) == ScoreRequest("AA", query, "1.2.3", "case 7 / Zürich")
 
 
 @pytest.mark.parametrize("sex", list(Sex))
 def test_each_sex_is_read_as_itself(sex: Sex) -> None:
-    assert parse("SoV", {**SINGLE, "sex": sex.value}).question.patient.sex is sex
+    assert parse("SoV", {**SINGLE, "sex": sex.value}).query.patient.sex is sex
 
 
 def test_every_number_is_a_float_and_none_a_negative_zero() -> None:
     body = {**SINGLE, "age_years": -0.0, "diameter_mm": 4, "height_cm": 50, "weight_kg": 3, "thresholds": [-0.0, 1]}
-    question = parse("SoV", {**body, "measurement_sd_mm": -0.0}).question
-    numbers = [question.patient.age_years, question.diameter_mm, question.measurement_sd_mm, *question.thresholds]
+    query = parse("SoV", {**body, "measurement_sd_mm": -0.0}).query
+    numbers = [query.patient.age_years, query.diameter_mm, query.measurement_sd_mm, *query.thresholds]
     assert all(type(number) is float for number in numbers)
     assert not any(number == 0.0 and math.copysign(1.0, number) < 0.0 for number in numbers)
 
@@ -228,5 +228,5 @@ def test_every_plausible_number_is_taken_as_it_is(
     age: float, height: float, weight: float, diameter: float, thresholds: list[float]
 ) -> None:
     body = {**SINGLE, "age_years": age, "height_cm": height, "weight_kg": weight, "diameter_mm": diameter}
-    question = parse("SoV", {**body, "thresholds": thresholds}).question
-    assert question == Question(Patient(age, Sex.MALE, height, weight), diameter, tuple(thresholds))
+    query = parse("SoV", {**body, "thresholds": thresholds}).query
+    assert query == ScoreQuery(Patient(age, Sex.MALE, height, weight), diameter, tuple(thresholds))

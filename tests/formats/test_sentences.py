@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from app.domain.card import ModelCard
 from app.domain.convention import Convention
 from app.domain.patient import Patient, Sex
-from app.domain.question import Question
+from app.domain.query import ScoreQuery
 from app.domain.reliability import judge
 from app.domain.score import HDI, Reliability, Score, Tails, Verdict
 from app.formats.patient_text import NOT_COVERED, PLAIN_REASONS, plain_reason
@@ -32,8 +32,8 @@ def told(
     simulated: bool = False, shown: Score | None = None, withheld: bool = False, patient: Patient = MAN,
 ) -> Summary:  # fmt: skip
     given_score = None if withheld else shown or score()
-    question = Question(patient, 41.0, measurement_sd_mm=1.0)
-    judged = Judged(site, question, answer(given_score, VERDICTS[verdict]), tails, with_error)
+    query = ScoreQuery(patient, 41.0, measurement_sd_mm=1.0)
+    judged = Judged(site, query, answer(given_score, VERDICTS[verdict]), tails, with_error)
     return summarise(judged, simulated=simulated)
 
 
@@ -136,15 +136,15 @@ def test_beyond_the_training_people_the_model_is_said_to_expect_and_nobody_is_co
 
 def test_a_score_withheld_for_its_width_alone_is_too_imprecise() -> None:
     wide = reliability("not_reliable", replace(WIDE, verdict="not_reliable"))
-    question = Question(MAN, 41.0)
-    summary = summarise(Judged("SoV", question, answer(None, wide), UNCERTAIN, None), simulated=False)
+    query = ScoreQuery(MAN, 41.0)
+    summary = summarise(Judged("SoV", query, answer(None, wide), UNCERTAIN, None), simulated=False)
     assert "the score is too imprecise, so no score is given" in summary.clinician
     assert "the comparison is too uncertain for people of your age and size, so" in summary.patient.lower()
 
 
 def test_lengths_are_written_as_sent() -> None:
-    question = Question(MAN, 39.996, measurement_sd_mm=0.004)
-    judged = Judged("SoV", question, answer(score(), VERDICTS["ok"]), UNCERTAIN, UNCERTAIN)
+    query = ScoreQuery(MAN, 39.996, measurement_sd_mm=0.004)
+    judged = Judged("SoV", query, answer(score(), VERDICTS["ok"]), UNCERTAIN, UNCERTAIN)
     summary = summarise(judged, simulated=False)
     assert "measured 39.996 mm" in summary.clinician
     assert "measures 39.996 mm" in summary.patient

@@ -13,7 +13,7 @@ def test_a_study_is_the_single_requests_of_its_measurements() -> None:
     shared = {**PERSON, "thresholds": [1, 3], "include_unreliable": True, "subject": "s"}
     singles = [(one["site"], shared | without(one, "site")) for one in STUDY["measurements"]]
     assert study.measurements == tuple(score_request.parse(site, single) for site, single in singles)
-    assert study.patient == study.measurements[0].question.patient
+    assert study.patient == study.measurements[0].query.patient
 
 
 def test_a_fault_of_a_measurement_carries_its_path() -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from app.domain.convention import Convention
 from app.domain.patient import Patient, Sex, bmi_kg_m2
-from app.domain.question import Question
+from app.domain.query import ScoreQuery
 from app.domain.reliability import deciding_reason
 from app.domain.score import Position
 from app.formats.sentences import EVALUATION, Judged, Summary, summarise
-from app.services.score import score_with_tails
+from app.inference.scoring import score_with_tails
 from tests.formats.texts import CASES, GOLDEN, document, model, told
 
 READINGS = 6000
@@ -70,7 +70,7 @@ class Told(NamedTuple):
     summary: Summary
 
 
-def random_question(rng: np.random.Generator) -> Question:
+def random_question(rng: np.random.Generator) -> ScoreQuery:
     """Half of them people like those of training, half anybody whom a request may describe."""
     usual = rng.random() < 0.5
     age = rng.uniform(5, 80) if usual else rng.uniform(0, 120)
@@ -80,7 +80,7 @@ def random_question(rng: np.random.Generator) -> Question:
         if 8 <= bmi_kg_m2(height, weight) <= 100 and 1.5 <= weight <= 350:
             break
     thresholds, probability = CUTS[rng.integers(len(CUTS))]
-    return Question(
+    return ScoreQuery(
         Patient(float(age), Sex.MALE if rng.random() < 0.5 else Sex.FEMALE, float(height), float(weight)),
         float(np.clip(rng.normal(32, 9), 10, 120)),
         thresholds=thresholds,
@@ -96,9 +96,9 @@ def everything() -> tuple[Told, ...]:
     rng = np.random.default_rng(11)
     found: list[Told] = []
     for site in ("SoV", "AA"):
-        questions = [random_question(rng) for _ in range(READINGS // 2)]
-        for question, scored in zip(questions, score_with_tails(model(site), questions), strict=True):
-            judged = Judged(site, question, *scored)
+        queries = [random_question(rng) for _ in range(READINGS // 2)]
+        for query, scored in zip(queries, score_with_tails(model(site), queries), strict=True):
+            judged = Judged(site, query, *scored)
             found.append(Told(judged, summarise(judged, simulated=bool(rng.random() < 0.5))))
     return tuple(found)
 
@@ -149,7 +149,7 @@ def with_score() -> list[Told]:
 
 def test_both_texts_give_the_numbers_of_the_answer() -> None:
     for judged, summary in with_score():
-        question, answer = judged.question, judged.answer
+        query, answer = judged.query, judged.answer
         score, reference, error_free = answer.score, answer.reference, answer.score_with_measurement_error
         assert score is not None
         assert reference is not None
@@ -161,7 +161,7 @@ def test_both_texts_give_the_numbers_of_the_answer() -> None:
         assert ("95 in 100" in summary.patient) != unreliable
         _, *told = clinician.groups()
         measured, expected, low, high, ns, mass, hdi_low, hdi_high, above, below, sd, mass_again, *with_error = told
-        numbers = [question.diameter_mm, reference.expected_diameter_mm, reference.interval_mm.low]
+        numbers = [query.diameter_mm, reference.expected_diameter_mm, reference.interval_mm.low]
         numbers += [reference.interval_mm.high, score.expected_ns, score.hdi.low, score.hdi.high]
         written = [measured, expected, low, high, ns, hdi_low, hdi_high]
         tolerances = [0.005, 0.05, 0.05, 0.05, 0.005, 0.005, 0.005]
@@ -171,7 +171,7 @@ def test_both_texts_give_the_numbers_of_the_answer() -> None:
         assert below is None or shown(judged.tails.below_minus_2, below)
         assert (error_free is None) == (sd is None)
         if error_free:
-            assert float(sd) == pytest.approx(question.measurement_sd_mm, abs=0.005)
+            assert float(sd) == pytest.approx(query.measurement_sd_mm, abs=0.005)
             assert mass_again == mass
             ends = np.array(with_error[:2], dtype=float) - np.array([error_free.hdi.low, error_free.hdi.high])
             assert np.abs(ends).max() <= 0.005 + 1e-9
@@ -224,7 +224,7 @@ def test_the_deciding_reason_stands_first_and_alone_and_follows_from_its_numbers
 def test_what_is_said_of_age_and_body_is_true_of_the_printed_numbers() -> None:
     seen: Counter[str] = Counter()
     for judged, _ in everything():
-        patient = judged.question.patient
+        patient = judged.query.patient
         values = {"height": patient.height_cm, "weight": patient.weight_kg, "body mass index": patient.bmi_kg_m2}
         for reason in judged.answer.reliability.reasons:
             message = reason.message[:1].lower() + reason.message[1:]
@@ -247,7 +247,7 @@ def test_what_is_said_of_age_and_body_is_true_of_the_printed_numbers() -> None:
 
 def test_ages_are_whole_and_children_are_children() -> None:
     for judged, summary in everything():
-        patient = judged.question.patient
+        patient = judged.query.patient
         adult = patient.age_years >= 18
         who = re.search(r"this (?:(\d+)-(year|month)-old|newborn) (man|woman|boy|girl)", summary.clinician)
         assert who, summary.clinician

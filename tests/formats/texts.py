@@ -16,7 +16,7 @@ from app.formats.score_request import parse
 from app.formats.sentences import Judged, Summary, summarise
 from app.inference.executor import ReadyModel
 from app.inference.numpy_executor import ready
-from app.services.score import score_with_tails
+from app.inference.scoring import score_with_tails
 from app.store import load
 
 ROOT = Path(__file__).parents[2]
@@ -105,14 +105,14 @@ def model(site: str) -> ReadyModel:
 
 
 def told(case: Case) -> Text:
-    question = parse(case.site, case.request).question
-    (scored,) = score_with_tails(model(case.site), [question])
+    query = parse(case.site, case.request).query
+    (scored,) = score_with_tails(model(case.site), [query])
     answer = scored.answer
     return Text(
         case,
         answer.reliability.verdict,
         answer.position,
-        summarise(Judged(case.site, question, *scored), simulated=case.simulated),
+        summarise(Judged(case.site, query, *scored), simulated=case.simulated),
         tuple(f"`{reason.code}` {reason.message}" for reason in answer.reliability.reasons),
         tuple(f"`{advisory.code}` {advisory.message}" for advisory in answer.advisories),
     )

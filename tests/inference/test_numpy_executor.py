@@ -23,5 +23,5 @@ def test_a_ready_model_predicts_as_the_stored_posterior_and_keeps_the_comparator
 
 
 def test_scoring_never_loads_tensorflow() -> None:
-    code = "import sys, app.services.score, app.inference.numpy_executor; sys.exit('tensorflow' in sys.modules)"
+    code = "import sys, app.inference.scoring, app.inference.numpy_executor; sys.exit('tensorflow' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603

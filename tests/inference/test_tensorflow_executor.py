@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.errors import SettingRefused
+from app.errors import InvalidSettings
 from app.inference.numpy_executor import NumpyExecutor
 from app.inference.tensorflow_executor import SHAPES, TensorflowExecutor, choose_device
 from app.maths import kernels
@@ -53,7 +53,7 @@ def test_a_gpu_that_is_not_there_is_refused_and_auto_takes_the_cpu() -> None:
 
     if tf.config.list_physical_devices("GPU"):
         pytest.skip("this machine has a GPU")
-    with pytest.raises(SettingRefused, match="finds no GPU"):
+    with pytest.raises(InvalidSettings, match="finds no GPU"):
         choose_device("GPU")
     assert choose_device("auto") == choose_device("CPU") == "CPU"
 

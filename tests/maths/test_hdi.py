@@ -7,7 +7,7 @@ from scipy.special import ndtri
 
 from app.benchmark.accuracy import EXCEEDANCE_LIMIT, check_reference, self_check, shortest_window
 from app.benchmark.reference import read_reference
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 from app.maths import hdi, hdi_safe, normalcy
 from app.maths.hdi_newton import refine
 from app.maths.hdi_proof import proven
@@ -129,7 +129,7 @@ def test_the_proof_refuses_intervals_that_are_shifted_or_of_another_mass() -> No
 
 def test_an_answer_that_nothing_proves_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hdi_safe, "proven", lambda ends, *_: np.zeros(ends.shape[1], dtype=bool))
-    with pytest.raises(NumbersNotTrusted, match="not proven"):
+    with pytest.raises(UnverifiedResult, match="not proven"):
         normalcy.safe_hdi(3.0, scores.plain(0.5))
 
 

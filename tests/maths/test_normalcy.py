@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import lognorm, norm
 
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 from app.maths import normalcy
 from app.maths.moments import Moments
 from tests.maths import scores
@@ -230,9 +230,9 @@ def test_context_width_is_the_width_two_spreads_out_and_ignores_the_diameter() -
 def test_impossible_moments_are_refused_alone_and_in_a_batch(moments: Moments) -> None:
     many = Moments(*(np.repeat(getattr(moments, name), 9) for name in ("m1", "v1", "m2", "v2")))
     for asked in (moments, many):
-        with pytest.raises(NumbersNotTrusted):
+        with pytest.raises(UnverifiedResult):
             normalcy.hdi(35.0, asked)
-        with pytest.raises(NumbersNotTrusted):
+        with pytest.raises(UnverifiedResult):
             normalcy.sf(2.0, 35.0, asked)
 
 
@@ -241,7 +241,7 @@ def test_impossible_moments_are_refused_alone_and_in_a_batch(moments: Moments) -
 )
 def test_an_expected_score_of_what_is_no_number_is_refused(person: tuple[float, float, float, float]) -> None:
     y, m1, m2, v2 = person
-    with pytest.raises(NumbersNotTrusted, match="finite"):
+    with pytest.raises(UnverifiedResult, match="finite"):
         normalcy.expected_score(np.array([35.0, y]), Moments(*(np.full(2, each) for each in (m1, 1.0, m2, v2))))
 
 

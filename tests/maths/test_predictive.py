@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 from app.maths import predictive
 from app.maths.moments import Moments
 from tests.maths import scores
@@ -66,9 +66,9 @@ def test_many_people_are_worked_as_one_by_one() -> None:
 
 
 def test_impossible_moments_are_refused() -> None:
-    with pytest.raises(NumbersNotTrusted):
+    with pytest.raises(UnverifiedResult):
         predictive.interval(scores.person(33.0, -1.0, 1.0, 0.1))
-    with pytest.raises(NumbersNotTrusted):
+    with pytest.raises(UnverifiedResult):
         predictive.cdf(33.0, scores.person(33.0, 1.0, np.nan, 0.1))
 
 
@@ -78,10 +78,10 @@ def test_impossible_moments_are_refused() -> None:
 def test_a_diameter_or_an_expectation_that_is_not_finite_is_refused(y: float, m1: float) -> None:
     reading, moments = np.array([30.0, y]), Moments(np.array([33.0, m1]), np.ones(2), np.ones(2), np.full(2, 0.1))
     for ask in (predictive.cdf, predictive.log_density, predictive.interval_and_cdf):
-        with pytest.raises(NumbersNotTrusted, match="finite"):
+        with pytest.raises(UnverifiedResult, match="finite"):
             ask(reading, moments)
 
 
 def test_an_interval_around_an_expectation_that_is_not_finite_is_refused() -> None:
-    with pytest.raises(NumbersNotTrusted, match="finite"):
+    with pytest.raises(UnverifiedResult, match="finite"):
         predictive.interval(scores.person(np.nan, 1.0, 1.0, 0.1))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 from app.maths.moments import Array
 from app.maths.roots import increasing_root
 
@@ -38,5 +38,5 @@ def test_cliffs_and_plateaus_are_crossed() -> None:
 
 
 def test_a_function_that_is_not_a_number_is_refused() -> None:
-    with pytest.raises(NumbersNotTrusted, match="No root"):
+    with pytest.raises(UnverifiedResult, match="No root"):
         increasing_root(lambda x, rows: np.full_like(x, np.nan), np.zeros(2), *bounds(2, 1.0))

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from app.errors import NumbersNotTrusted
+from app.errors import UnverifiedResult
 from app.maths import normalcy
 from app.maths.moments import Moments
 from app.maths.thresholds import threshold_diameter
@@ -76,5 +76,5 @@ def test_a_probability_of_0_or_1_has_no_diameter() -> None:
 
 
 def test_impossible_moments_are_refused() -> None:
-    with pytest.raises(NumbersNotTrusted):
+    with pytest.raises(UnverifiedResult):
         threshold_diameter(0.5, 2.0, Moments(np.array([30.0]), np.array([-1.0]), np.array([0.0]), np.array([0.1])))

@@ -10,7 +10,7 @@ import pytest
 from app.audit.checkpoint import Checkpoint, render
 from app.database.appender import Head
 from app.database.engine import Database, open_database
-from app.services.checkpoint_folder import FOLDER
+from app.runtime.checkpoint_folder import FOLDER
 from app.services.kept_checkpoints import Kept, compared_with
 from app.settings import Settings
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from app.clock import later_month, month_of, utc_now
 from app.database.migrate import upgrade
 from app.database.partitions import partition_name
-from app.database.times import later_month, month_of, utc_now
+from app.schemas.lookups import Ready
 from app.settings import Settings, load_settings
-from app.web.schemas.lookups import Ready
 from tests.postgres import PostgresServer
 from tests.web.serving import create_key, on_database, publish_small, serving
 
@@ -23,7 +23,7 @@ def warnings_with_keys(settings: Settings, models: Path, *days: float) -> list[s
         ready = running.client.get("/health/ready")
         assert ready.status_code == 200
         warnings = Ready.model_validate(ready.json(), strict=True).warnings
-        ids = [key.key_id for key in running.service.keyring.live(utc_now())]
+        ids = [key.key_id for key in running.runtime.keyring.live(utc_now())]
         assert not any(key_id in warning.message for key_id in ids for warning in warnings)
         assert running.score().status_code == 401  # with no credential, whatever became of the keys
     return [f"{warning.code}: {warning.message}" for warning in warnings]
@@ -50,7 +50,7 @@ def test_the_metric_counts_down_to_the_next_expiry(settings: Settings, models: P
     with serving(replace(settings, metrics="open"), models) as running:
         assert "normalcy_key_expiry_seconds +Inf" in running.client.get("/metrics").text
         create_key(settings, ["score"], expires=utc_now() + timedelta(days=10))
-        running.inside(running.service.watcher.look())
+        running.inside(running.runtime.poller.look())
         [line] = [line for line in running.client.get("/metrics").text.splitlines() if line.startswith(METRIC)]
         assert 9 * 86400 < float(line.split()[1]) <= 10 * 86400
 
@@ -63,7 +63,7 @@ def test_readiness_warns_before_the_audit_runs_out_of_months(server: PostgresSer
         next_month = partition_name(later_month(month_of(utc_now()), 1))
         server.run(f"ALTER TABLE audit_records DETACH PARTITION {next_month}", name)
         with serving(settings, tmp_path / "models") as running:
-            running.inside(running.service.watcher.look())
+            running.inside(running.runtime.poller.look())
             ready = running.client.get("/health/ready")
             assert ready.status_code == 200
             assert [warning["code"] for warning in ready.json()["warnings"]] == ["partitions_run_out"]

@@ -9,10 +9,10 @@ from app.errors import AuditUnavailable
 from app.formats.csv_table import CsvReader
 from app.inference.executor import Executor
 from app.maths.moments import Array, Moments
-from app.services.answer import Caller
-from app.services.running import RunningService
+from app.runtime.command import command_runtime
+from app.runtime.runtime import Runtime
 from app.services.score_file import FileRun, score_file
-from app.services.visit import visiting_service
+from app.services.score_measurements import Caller
 from app.settings import load_settings
 from tests.web.serving import publish_small
 
@@ -22,17 +22,17 @@ CALLER = Caller("somebody", "r-1", "normalcy score", 0.0)
 
 
 @pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[RunningService]:
+async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
     publish_small(tmp_path / "models", "SoV", "1.0.0", 0)
     given = {"NORMALCY_DATA_DIR": str(tmp_path / "var"), "NORMALCY_MODELS_DIR": str(tmp_path / "models")}
-    async with visiting_service(load_settings(given), "score") as running:
-        await running.watcher.begin()
+    async with command_runtime(load_settings(given), "score") as running:
+        await running.poller.begin()
         yield running
 
 
-async def score(service: RunningService, folder: Path) -> FileRun:
+async def score(runtime: Runtime, folder: Path) -> FileRun:
     (folder / "in.csv").write_text("\n".join(["site,age_years,sex,height_cm,weight_kg,diameter_mm", *ROWS]))
-    return await score_file(service, CALLER, folder / "in.csv", folder / "out.csv", None, lambda what, share: None)
+    return await score_file(runtime, CALLER, folder / "in.csv", folder / "out.csv", None, lambda what, share: None)
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class BrokenForTheOld:
         return Moments(np.where(old, np.nan, found.m1), found.v1, found.m2, found.v2)
 
 
-async def test_a_reading_without_a_trustworthy_answer_spoils_no_other(service: RunningService, tmp_path: Path) -> None:
-    healthy = await score(service, tmp_path)
+async def test_a_reading_without_a_trustworthy_answer_spoils_no_other(runtime: Runtime, tmp_path: Path) -> None:
+    healthy = await score(runtime, tmp_path)
     whole = (tmp_path / "out.csv").read_text().splitlines()
     (tmp_path / "out.csv").unlink()
-    model = service.shelf.find_current("SoV")
+    model = runtime.loaded_models.find_current("SoV")
     broken = replace(model.ready, executor=BrokenForTheOld(model.ready.executor))
-    service.shelf.make_current(replace(model, ready=broken))
-    run = await score(service, tmp_path)
+    runtime.loaded_models.make_current(replace(model, ready=broken))
+    run = await score(runtime, tmp_path)
     assert (healthy.succeeded, run.succeeded, run.failed) == (5, 3, 2)
     with (tmp_path / "out.csv").open("rb") as file:
         codes = [row["error_codes"] for row in CsvReader(file, 1)]
@@ -65,8 +65,8 @@ async def test_a_reading_without_a_trustworthy_answer_spoils_no_other(service: R
     assert [lines[k] for k in (1, 3, 5)] == [whole[k] for k in (1, 3, 5)]
 
 
-async def test_no_file_appears_before_its_record_is_durable(service: RunningService, tmp_path: Path) -> None:
-    await service.writer.stop()
+async def test_no_file_appears_before_its_record_is_durable(runtime: Runtime, tmp_path: Path) -> None:
+    await runtime.writer.stop()
     with pytest.raises(AuditUnavailable):
-        await score(service, tmp_path)
+        await score(runtime, tmp_path)
     assert not list(tmp_path.glob("*out.csv*"))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import ArtefactRefused
+from app.errors import InvalidArtefact
 from app.store.digest import SUMS, check_sums, sha256, sums_of
 
 FILES = {"b.json": b"{}\n", "a.npz": b"\0\1", "C.md": b"# C"}
@@ -30,7 +30,7 @@ def test_sha256sum_can_check_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_file_that_changed_is_named(name: str) -> None:
-    with pytest.raises(ArtefactRefused, match=name) as refused:
+    with pytest.raises(InvalidArtefact, match=name) as refused:
         check_sums(sums_of(FILES), FILES | {name: FILES[name] + b"x"})
     assert refused.value.file == name
 
@@ -50,6 +50,6 @@ def test_the_file_that_changed_is_named(name: str) -> None:
     ids=["empty", "cut", "twice", "unsorted", "surplus line", "binary mark", "line ends", "not text"],
 )  # fmt: skip
 def test_sums_in_any_other_form_are_refused(alter) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(ArtefactRefused) as refused:
+    with pytest.raises(InvalidArtefact) as refused:
         check_sums(alter(sums_of(FILES)), FILES)
     assert refused.value.file == SUMS

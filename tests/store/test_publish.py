@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from app.domain.card import Gate, ModelCard
-from app.errors import ArtefactRefused, NameRefused, VersionExists
+from app.errors import InvalidArtefact, InvalidName, VersionExists
 from app.store import load, publish, verify, versions
 from tests.samples import a_card, a_golden_case, a_posterior, publish_a_model
 
@@ -52,20 +52,20 @@ def test_whatever_stands_in_the_place_of_a_version_stays(tmp_path: Path, kind: s
 
 @pytest.mark.parametrize("site", ["", "..", "a/b", ".hidden", "9to5"])
 def test_a_site_needs_a_plain_name(tmp_path: Path, site: str) -> None:
-    with pytest.raises(NameRefused, match="A site is named by"):
+    with pytest.raises(InvalidName, match="A site is named by"):
         publish_a_model(tmp_path, site=site)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("version", ["1.0", "latest", "../1.0.0", "1.0.0+x"])
 def test_a_version_needs_a_semantic_number(tmp_path: Path, version: str) -> None:
-    with pytest.raises(NameRefused, match=r"MAJOR\.MINOR\.PATCH"):
+    with pytest.raises(InvalidName, match=r"MAJOR\.MINOR\.PATCH"):
         publish_a_model(tmp_path, version=version)
 
 
 def test_a_site_must_differ_from_others_by_more_than_case(tmp_path: Path) -> None:
     publish_a_model(tmp_path, site="SoV")
-    with pytest.raises(NameRefused, match="only by case"):
+    with pytest.raises(InvalidName, match="only by case"):
         publish_a_model(tmp_path, site="sov")
     assert versions(tmp_path) == {"SoV": ("1.0.0",)}
 
@@ -81,11 +81,11 @@ def test_what_would_be_refused_later_is_not_published(tmp_path: Path) -> None:
         replace(card, format=0),
     ]
     for bad in faulty:
-        with pytest.raises(ArtefactRefused):
+        with pytest.raises(InvalidArtefact):
             publish_card(tmp_path, bad)
-    with pytest.raises(ArtefactRefused, match=r"golden\.json"):
+    with pytest.raises(InvalidArtefact, match=r"golden\.json"):
         publish(tmp_path, card, a_posterior(), (), "# card")
-    with pytest.raises(ArtefactRefused, match="it takes 3 covariates"):
+    with pytest.raises(InvalidArtefact, match="it takes 3 covariates"):
         publish(tmp_path, card, a_posterior(covariates=3), (a_golden_case(),), "# card")
     assert versions(tmp_path) == {}
 
@@ -93,7 +93,7 @@ def test_what_would_be_refused_later_is_not_published(tmp_path: Path) -> None:
 def test_a_spread_that_is_no_standard_deviation_is_not_published(tmp_path: Path) -> None:
     card = a_card()
     robust = replace(card, training=replace(card.training, recipe={**card.training.recipe, "robust": True}))
-    with pytest.raises(ArtefactRefused, match=r"card\.json: its model must not be served\. .* Student-t .* Gaussian"):
+    with pytest.raises(InvalidArtefact, match=r"card\.json: its model must not be served\. .* Student-t .* Gaussian"):
         publish_card(tmp_path, robust)
     assert versions(tmp_path) == {}
 

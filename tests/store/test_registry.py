@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.errors import ArtefactRefused, UnknownSite, UnknownVersion
+from app.errors import InvalidArtefact, UnknownSite, UnknownVersion
 from app.store import highest_version, load, verify, versions
 from app.store.artefact import CARD, FILES
 from app.store.digest import SUMS, sums_of
@@ -32,7 +32,7 @@ def folder(root: Path) -> Path:
 
 
 def refused_file(root: Path) -> str:
-    with pytest.raises(ArtefactRefused) as refused:
+    with pytest.raises(InvalidArtefact) as refused:
         load(root, "SoV", "1.0.0")
     return refused.value.file
 
@@ -257,7 +257,7 @@ def test_the_digest_on_record_finds_a_version_replaced_as_a_whole(root: Path, fo
     shutil.rmtree(folder)
     publish_a_model(root, seed=9)
     assert load(root, "SoV", "1.0.0").ref.sha256 != digest
-    with pytest.raises(ArtefactRefused, match="on record"):
+    with pytest.raises(InvalidArtefact, match="on record"):
         load(root, "SoV", "1.0.0", digest)
 
 
@@ -284,21 +284,21 @@ def test_a_store_that_does_not_exist_holds_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("site", ["AA", "sov", "..", ".", "", "SoV/1.0.0", "/etc"])
 def test_an_unknown_site_is_said_to_be_unknown(root: Path, site: str) -> None:
-    for question in (
+    for query in (
         lambda: load(root, site, "1.0.0"),
         lambda: highest_version(root, site),
         lambda: verify(root, site),
     ):
         with pytest.raises(UnknownSite):
-            question()
+            query()
 
 
 @pytest.mark.parametrize("version", ["1.0.1", "..", "", "current", "1.0.0/", ".1.0.0-abc"])
 def test_an_unknown_version_is_said_to_be_unknown(root: Path, version: str) -> None:
     (root / "SoV" / ".1.0.0-abc").mkdir()
-    for question in (lambda: load(root, "SoV", version), lambda: verify(root, "SoV", version)):
+    for query in (lambda: load(root, "SoV", version), lambda: verify(root, "SoV", version)):
         with pytest.raises(UnknownVersion):
-            question()
+            query()
 
 
 def test_verify_tells_good_and_bad_versions_apart(root: Path, folder: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import TableRefused
+from app.errors import InvalidTable
 from app.training.cohort import simulate_cohort, to_csv
 from app.training.table import Findings, Table, accepted_table, check_table, read_table, training_ranges
 
@@ -42,7 +42,7 @@ def scaled(column: int, factor: float) -> Rows:
 
 
 def refusal(path: Path, column: str = "SoV_mm") -> tuple[str, ...]:
-    with pytest.raises(TableRefused) as refused:
+    with pytest.raises(InvalidTable) as refused:
         read_table(path, column)
     return refused.value.problems
 
@@ -329,7 +329,7 @@ def test_every_problem_comes_at_once_and_no_value_is_repeated(tmp_path: Path) ->
     rows = changed(HEIGHT, {3: "9999.125"})
     rows[5][SEX] = "unheard-of"
     rows[6][DIAMETER] = "thirty-three"
-    with pytest.raises(TableRefused) as refused:
+    with pytest.raises(InvalidTable) as refused:
         accepted_table(written(tmp_path, rows), "SoV_mm")
     assert len(refused.value.problems) == 3
     for value in ("9999.125", "unheard-of", "thirty-three"):
@@ -355,7 +355,7 @@ def test_whatever_the_bytes_a_file_is_read_or_refused(content: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "people.csv"
         path.write_bytes(b"age_years,sex,height_cm,weight_kg,SoV_mm\n" + content)
-        with suppress(TableRefused):
+        with suppress(InvalidTable):
             assert read_table(path, "SoV_mm").sha256
 
 

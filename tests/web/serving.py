@@ -14,15 +14,15 @@ import httpx
 import uvloop
 
 from app.audit.changes import add_key
+from app.clock import utc_now
 from app.database.engine import Database, open_database
 from app.database.keys import make_key
 from app.database.records import stream_chains
-from app.database.times import utc_now
 from app.domain.golden import GoldenInput
 from app.domain.patient import Patient, Sex
 from app.formats.card_markdown import card_markdown
 from app.inference.golden import golden_cases
-from app.services.running import RunningService
+from app.runtime.runtime import Runtime
 from app.settings import Settings
 from app.store import publish
 from app.training.gates import calibration_gates
@@ -57,7 +57,7 @@ def publish_small(root: Path, site: str, version: str, seed: int) -> None:
 @dataclass(frozen=True)
 class Running:
     settings: Settings
-    service: RunningService
+    runtime: Runtime
     server: Server
     url: str
     client: httpx.Client
@@ -79,7 +79,7 @@ def serving(settings: Settings, models_dir: Path) -> Iterator[Running]:
     """On PostgreSQL by the login of a service; what a test does beside it takes the login of its own settings."""
     own = replace(settings, models_dir=models_dir, port=0)
     chosen = replace(own, database_url=as_service(own.database_url))
-    started: list[tuple[RunningService, Server, int, asyncio.AbstractEventLoop]] = []
+    started: list[tuple[Runtime, Server, int, asyncio.AbstractEventLoop]] = []
     failures: list[BaseException] = []
     is_up = threading.Event()
 
@@ -88,7 +88,7 @@ def serving(settings: Settings, models_dir: Path) -> Iterator[Running]:
         async with app.router.lifespan_context(app):
             listening = bind(chosen)
             server = make_server(app, chosen)
-            started.append((app.service, server, listening.getsockname()[1], asyncio.get_running_loop()))
+            started.append((app.runtime, server, listening.getsockname()[1], asyncio.get_running_loop()))
             is_up.set()
             await server.serve([listening])
 
@@ -107,11 +107,11 @@ def serving(settings: Settings, models_dir: Path) -> Iterator[Running]:
     if failures:
         thread.join()
         raise failures[0]
-    service, server, port, loop = started[0]
+    runtime, server, port, loop = started[0]
     url = f"http://{chosen.host}:{port}"
     try:
         with httpx.Client(base_url=url, timeout=30) as client:
-            yield Running(own, service, server, url, client, loop)
+            yield Running(own, runtime, server, url, client, loop)
     finally:
         server.should_exit = True
         thread.join(60)

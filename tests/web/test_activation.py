@@ -13,11 +13,11 @@ import pytest
 
 from app.database.engine import Database
 from app.domain.card import ModelRef
-from app.services import shelf, watch
+from app.runtime import loaded_models, poller
+from app.runtime.load_model import ServedModel, prepare
+from app.schemas.lookups import Activated, History, Models, Ready
 from app.services.activate import activate_from_outside
-from app.services.prepare import ServedModel, prepare
 from app.settings import Settings
-from app.web.schemas.lookups import Activated, History, Models, Ready
 from tests.audit.recording import activate as put_on_record
 from tests.postgres import PostgresServer
 from tests.web.serving import READING, SCORE, Running, bearer, create_key, on_database, serving
@@ -71,13 +71,13 @@ def test_a_version_that_was_activated_answers_and_is_on_record(governed: Running
     assert version_of(governed.score()) == "1.0.0"
     assert activate(governed, "1.1.0").status_code == 200
     history = History.model_validate(governed.client.get("/v1/models/SoV/history").json(), strict=True)
-    assert [reign.version for reign in history.history] == ["1.0.0", "1.1.0"]
+    assert [period.version for period in history.history] == ["1.0.0", "1.1.0"]
     assert history.history[0].until == history.history[1].from_
     assert (history.current, history.history[1].until) == ("1.1.0", None)
     recorded = sorted(governed.records("activation"), key=lambda record: record.record_id)
     steps = [(record.model["version"], record.output["step"]) for record in recorded]
     assert steps == [("1.0.0", "activated"), ("1.1.0", "activated")]
-    assert {record.principal for record in recorded} == {reign.by for reign in history.history}
+    assert {record.principal for record in recorded} == {period.by for period in history.history}
     assert governed.score(path="/v1/sites/AA/score").status_code == 200
 
 
@@ -110,7 +110,7 @@ def test_an_activation_elsewhere_is_followed(governed: Running) -> None:
 def test_an_activation_elsewhere_that_cannot_be_followed_is_told(governed: Running, own_models: Path) -> None:
     sha256 = governed.client.get("/v1/models/SoV/1.0.0").json()["sha256"]
     whole = shutil.copytree(own_models / "SoV" / "1.0.0", own_models.parent / "whole")
-    governed.service.shelf._others.clear()  # as in a process that never read it
+    governed.runtime.loaded_models._others.clear()  # as in a process that never read it
     damage(own_models, "1.0.0")
 
     async def put(database: Database) -> None:
@@ -170,7 +170,7 @@ def test_a_version_that_could_not_be_read_once_is_read_again(
     governed: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sha256 = governed.client.get("/v1/models/SoV/1.0.0").json()["sha256"]
-    governed.service.shelf._others.clear()  # as in a process that never read it
+    governed.runtime.loaded_models._others.clear()  # as in a process that never read it
     failures: list[Exception] = [OSError(errno.EMFILE, "too many open files")]
 
     def flaky(*where: Any) -> ServedModel:
@@ -182,8 +182,8 @@ def test_a_version_that_could_not_be_read_once_is_read_again(
         async with database.writing() as connection:
             await put_on_record(connection, ModelRef("SoV", "1.0.0", sha256), "somebody")
 
-    monkeypatch.setattr(shelf, "prepare", flaky)
-    monkeypatch.setattr(watch, "RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(loaded_models, "prepare", flaky)
+    monkeypatch.setattr(poller, "RETRY_SECONDS", 0.2)
     on_database(governed.settings, elsewhere)
     until(lambda: version_of(governed.score()) == "1.0.0")
     assert failures == []
@@ -200,7 +200,7 @@ def test_a_database_that_could_lose_records_makes_no_version_current(governed: R
 
 
 def test_no_version_becomes_current_while_the_audit_writer_knows_of_a_loss(governed: Running) -> None:
-    governed.service.writer.not_durable = "PostgreSQL runs with fsync=off."
+    governed.runtime.writer.not_durable = "PostgreSQL runs with fsync=off."
     refused = activate(governed, "1.0.0")
     assert refused.status_code == 503
     assert refused.headers["Content-Type"] == "application/problem+json"

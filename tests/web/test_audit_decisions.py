@@ -148,7 +148,7 @@ def test_a_score_is_recorded_so_that_it_can_be_told_and_repeated(running: Runnin
     assert record.model == {name: model[name] for name in ("site", "version", "sha256")}
     assert record.at == answer["provenance"]["computed_at"]
     assert record.input["diameter_mm"] == 41.0
-    assert record.input["subject"] == running.service.hasher.hash("patient-4711")
+    assert record.input["subject"] == running.runtime.hasher.hash("patient-4711")
     for name in ("score", "reference", "comparators", "reliability", "advisories", "summary"):
         assert record.output[name] == answer[name]
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from app.audit.chain import genesis, link, new_chain
-from app.audit.records import Draft, encode
+from app.audit.records import NewRecord, encode
+from app.clock import month_of
 from app.database.place import add_records
-from app.database.times import month_of
+from app.schemas.lookups import AuditPage, Replayed
 from app.settings import Settings
-from app.web.schemas.lookups import AuditPage, Replayed
 from tests.cli.running import tamper
 from tests.web.serving import MAN, READING, Running, bearer, create_key, serving
 
@@ -119,10 +119,10 @@ def test_one_item_of_a_study_can_be_replayed(audited: Running) -> None:
 def test_a_record_that_is_no_answer_of_ours_is_not_identical_and_no_defect(
     audited: Running, asked: dict[str, Any], told: dict[str, Any]
 ) -> None:
-    ref = audited.service.shelf.current["SoV"].ref
-    now = audited.service.clock()
-    draft = Draft("score", now, "nobody", request_id="odd", model=ref, input=asked, output=told)
-    audited.inside(audited.service.writer.write([draft]))
+    ref = audited.runtime.loaded_models.current["SoV"].ref
+    now = audited.runtime.clock()
+    draft = NewRecord("score", now, "nobody", request_id="odd", model=ref, input=asked, output=told)
+    audited.inside(audited.runtime.writer.write([draft]))
     answer = audited.client.post("/v1/audit/records/odd/replay")
     assert (answer.status_code, answer.json()["identical"]) == (200, False)
 
@@ -160,15 +160,17 @@ def test_a_damaged_record_that_names_a_version_that_never_was_is_no_defect(audit
 @pytest.mark.parametrize("odd", [b"1e999", b"[" * 900 + b"]" * 900])
 def test_a_record_that_nobody_can_read_stops_neither_lists_nor_replays(audited: Running, odd: bytes) -> None:
     """Added with hashes that fit, as whoever may add records could."""
-    now = audited.service.clock()
+    now = audited.runtime.clock()
     head = new_chain(month_of(now))
-    ref = audited.service.shelf.current["SoV"].ref
-    drafts = [Draft("score", now, "nobody", request_id="odd", model=ref, input={**READING, "mark": "here"}, output={})]
+    ref = audited.runtime.loaded_models.current["SoV"].ref
+    drafts = [
+        NewRecord("score", now, "nobody", request_id="odd", model=ref, input={**READING, "mark": "here"}, output={})
+    ]
     first = genesis(head, now, {"mark": "here"})
     both = [record._replace(payload=record.payload.replace(b'"here"', odd)) for record in (first, *map(encode, drafts))]
 
     async def add() -> None:
-        async with audited.service.database.writing() as connection:
+        async with audited.runtime.database.writing() as connection:
             await add_records(connection, link(head, both)[0])
 
     audited.inside(add())

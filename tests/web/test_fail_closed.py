@@ -66,7 +66,7 @@ def test_readiness_follows_the_audit_and_liveness_does_not(running: Running, mon
 def test_a_database_that_could_lose_records_gets_no_score_out(
     running: Running, server: PostgresServer, log: io.StringIO
 ) -> None:
-    running.service.writer.durability_seconds = 0.0
+    running.runtime.writer.durability_seconds = 0.0
     with careless(server):
         refused = eventually(running, 503)
         assert refused.headers["Content-Type"] == "application/problem+json"
@@ -104,7 +104,7 @@ def eventually(running: Running, status: int) -> httpx.Response:
 
 
 def test_told_to_stop_it_is_not_ready_and_still_answers(running: Running) -> None:
-    running.service.is_draining = True
+    running.runtime.is_draining = True
     stopping = running.client.get("/health/ready")
     assert stopping.status_code == 503
     assert stopping.json()["checks"] == {"accepting": False, "models_loaded": True, "audit_writable": True}

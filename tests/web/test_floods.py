@@ -8,7 +8,7 @@ import pytest
 
 from app.audit import refusals
 from app.audit.refusals import SINGLE_RECORDS
-from app.database.times import utc_now
+from app.clock import utc_now
 from app.settings import Settings
 from app.web import pace
 from app.web.envelope import LARGEST_HEADERS
@@ -39,7 +39,7 @@ def test_a_flood_without_a_key_leaves_one_row_and_is_counted(settings: Settings,
         assert [flood(running, 50) for _ in range(6)] == [[401] * 50] * 6
         assert running.score(headers=bearer(key)).status_code == 200
         running.client.headers.update(bearer(key))
-        metrics = running.service.metrics
+        metrics = running.runtime.metrics
         assert metrics.requests["/v1/sites/{site}/score", "POST", "401"]._value.get() == 300
         assert metrics.registry.get_sample_value("normalcy_refusals_summed_total") == 300
     [row] = running.records("refusal")
@@ -98,7 +98,7 @@ def test_strangers_wait_for_their_refusals_and_nobody_waits_for_them(
             stranger.recv(1)
         stranger.setblocking(True)
         assert stranger.recv(65536).startswith(b"HTTP/1.1 %d" % status)
-        held = running.service.metrics.request_seconds["/v1/sites/{site}/score",]
+        held = running.runtime.metrics.request_seconds["/v1/sites/{site}/score",]
         assert held._sum.get() < 4.0  # the wait is not the time that an answer takes
 
 

@@ -59,7 +59,7 @@ class TestTrailers:
 
     @pytest.mark.parametrize("trailer", ["X: " + "a" * 20_000_000, "X: a\r\n" * 3_000_000], ids=["one", "many"])
     def test_endless_ones_are_refused_while_they_come(self, shared: Running, trailer: str) -> None:
-        refused = shared.service.metrics.requests["none", "none", "431"]
+        refused = shared.runtime.metrics.requests["none", "none", "431"]
         before = refused._value.get()
         head = f"POST {SCORE} HTTP/1.1\r\nHost: {shared.url.removeprefix('http://')}\r\n" + "\r\n".join(CHUNKED)
         with closing(connect(shared)) as connection, pytest.raises((BrokenPipeError, ConnectionResetError)):

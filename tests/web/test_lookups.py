@@ -1,7 +1,7 @@
 import pytest
 
 from app.domain.limits import LIMITS
-from app.web.schemas.lookups import Alive, Card, Limits, Models, Ready, SelfTest, Sites
+from app.schemas.lookups import Alive, Card, Limits, Models, Ready, SelfTest, Sites
 from tests.web.serving import READING, Running
 
 
@@ -31,7 +31,7 @@ def test_a_card_tells_what_the_version_is(shared: Running) -> None:
 def test_the_selftest_runs_the_golden_cases_of_every_loaded_model(shared: Running) -> None:
     told = SelfTest.model_validate(shared.client.get("/v1/selftest").json(), strict=True)
     assert (told.failed, told.passed, told.cases) == (0, told.cases, 2 * len(told.models))
-    assert len(told.models) == len(shared.service.shelf.loaded)
+    assert len(told.models) == len(shared.runtime.loaded_models.loaded)
 
 
 def test_health_says_what_serves(shared: Running) -> None:

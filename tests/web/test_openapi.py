@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from app.formats import score_request, study_request
+from app.schemas import requests
 from app.web.app import DOORS
-from app.web.schemas import requests
 from tests.web.serving import READING, Running
 
 PAGES = {"/", "/guide", "/models/{site}/{version}", "/docs", "/redoc", "/openapi.json", "/assets/{name}", "/metrics"}
@@ -99,15 +99,15 @@ def test_the_document_follows_an_activation(running: Running) -> None:
         return version
 
     assert documented() == "1.1.0"
-    shelf = running.service.shelf
+    loaded_models = running.runtime.loaded_models
     running.inside(_swap(running))
-    assert shelf.current["SoV"].ref.version == "1.0.0"
+    assert loaded_models.current["SoV"].ref.version == "1.0.0"
     assert documented() == "1.0.0"
     assert running.score(READING).json()["provenance"]["model"]["version"] == "1.0.0"
 
 
 async def _swap(running: Running) -> None:
-    running.service.shelf.make_current(await running.service.shelf.fetch("SoV", "1.0.0"))
+    running.runtime.loaded_models.make_current(await running.runtime.loaded_models.fetch("SoV", "1.0.0"))
 
 
 def _without_moment(answer: Any) -> Any:

@@ -3,7 +3,7 @@
 import pytest
 
 from app import errors
-from app.errors import Fault, NormalcyError
+from app.errors import FieldError, NormalcyError
 from app.formats.problem import PROBLEMS
 from app.web.problems import ANSWERS, problem_response, refused
 from app.web.routes import audit, health, models, pages, scores, sites  # every leaf is defined once all is imported
@@ -37,8 +37,8 @@ def test_an_error_that_the_table_forgot_is_answered_as_its_nearest_ancestor() ->
     [
         errors.UnknownSite("canary"),
         errors.UnknownVersion("canary", "canary"),
-        errors.ArtefactRefused("canary", "canary"),
-        errors.NumbersNotTrusted("canary"),
+        errors.InvalidArtefact("canary", "canary"),
+        errors.UnverifiedResult("canary"),
         errors.AuditUnavailable("canary"),
     ],
 )
@@ -54,6 +54,10 @@ def test_whoever_is_to_come_back_is_told_when(error: NormalcyError) -> None:
 
 
 def test_only_codes_are_recorded_of_a_refusal() -> None:
-    faults = [Fault("out_of_range", "age_years", "m"), Fault("missing", "sex", "m"), Fault("missing", "height_cm", "m")]
-    assert refused(errors.InputRefused(faults)).codes == ["missing", "out_of_range"]
+    faults = [
+        FieldError("out_of_range", "age_years", "m"),
+        FieldError("missing", "sex", "m"),
+        FieldError("missing", "height_cm", "m"),
+    ]
+    assert refused(errors.InvalidInput(faults)).codes == ["missing", "out_of_range"]
     assert refused(errors.UnknownSite("canary")).codes == ["unknown-site"]

@@ -8,8 +8,8 @@ import pytest
 
 from app.formats import score_request
 from app.formats.answer import body
-from app.services.score import score
-from app.web.schemas.answers import ScoreAnswer, StudyAnswer
+from app.inference.scoring import score
+from app.schemas.answers import ScoreAnswer, StudyAnswer
 from tests.web.serving import MAN, READING, SCORE, STATED, Running
 
 NEWBORN = {"age_years": 0.02, "sex": "female", "height_cm": 51, "weight_kg": 3.5, "diameter_mm": 9.5}
@@ -35,10 +35,10 @@ def test_an_answer_has_exactly_the_fields_of_the_contract(shared: Running) -> No
     ScoreAnswer.model_validate(answer, strict=True)
     fields = ["request_id", "site", "input", "score", "score_with_measurement_error", "reference", "comparators"]
     assert list(answer) == [*fields, "reliability", "advisories", "summary", "provenance"]
-    assert answer["provenance"]["model"]["sha256"] == shared.service.shelf.current["SoV"].ref.sha256
+    assert answer["provenance"]["model"]["sha256"] == shared.runtime.loaded_models.current["SoV"].ref.sha256
     assert answer["provenance"]["service"] == {
         "version": "0.1.0",
-        "commit": shared.service.stamp.commit,
+        "commit": shared.runtime.stamp.commit,
         "backend": "numpy",
         "device": "CPU",
     }
@@ -57,7 +57,7 @@ def test_an_answer_has_exactly_the_fields_of_the_contract(shared: Running) -> No
 def test_the_numbers_are_those_of_the_score_service(shared: Running, more: dict[str, Any]) -> None:
     asked = READING | more
     answer = shared.score(asked).json()
-    [alone] = score(shared.service.shelf.current["SoV"].ready, [score_request.parse("SoV", asked).question])
+    [alone] = score(shared.runtime.loaded_models.current["SoV"].ready, [score_request.parse("SoV", asked).query])
     assert close({name: answer[name] for name in body(alone)}, body(alone))
     assert (answer["score_with_measurement_error"] is not None) == ("measurement_sd_mm" in more)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.clock import utc_now
 from app.database.engine import Database
 from app.database.keys import revoke_key
-from app.database.times import utc_now
-from app.errors import SettingRefused
+from app.errors import InvalidSettings
 from app.settings import Settings
 from app.web.app import DOORS
 from app.web.security import _own_hosts
@@ -45,7 +45,7 @@ def path_of(template: str) -> str:
 def wait_for_keys(running: Running) -> None:
     """The promise is two seconds; how long it took is not this test's business."""
     for _ in range(600):
-        if running.service.keyring.has_seen_keys:
+        if running.runtime.keyring.has_seen_keys:
             return
         time.sleep(0.05)
     raise AssertionError("the key was not noticed")
@@ -140,7 +140,7 @@ def test_keys_that_are_wrong_expired_or_revoked_open_nothing(settings: Settings,
 
 def test_without_a_key_it_does_not_start_where_others_can_reach_it(settings: Settings, models_dir: Path) -> None:
     everywhere = replace(settings, host="0.0.0.0")  # noqa: S104 - the point of the test
-    with pytest.raises(SettingRefused, match="no API key exists"), serving(everywhere, models_dir):
+    with pytest.raises(InvalidSettings, match="no API key exists"), serving(everywhere, models_dir):
         pass
     create_key(settings, ["score"])
     with serving(everywhere, models_dir) as running:

@@ -12,9 +12,9 @@ from sqlalchemy import text
 
 from app.database.engine import Database
 from app.domain.card import ModelRef
-from app.services import watch
+from app.runtime import poller
+from app.schemas.lookups import Ready, Sites
 from app.settings import Settings
-from app.web.schemas.lookups import Ready, Sites
 from tests.audit.recording import activate
 from tests.web.serving import READING, Running, on_database, serving
 from tests.web.test_activation import damage, until, version_of
@@ -103,7 +103,7 @@ def check_that_only_aa_is_served(running: Running, reason: str) -> None:
 def test_a_version_that_was_mended_is_served_without_a_restart(
     settings: Settings, models_dir: Path, own_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(poller, "RETRY_SECONDS", 0.2)
     damage(own_models, "1.1.0")
     with serving(settings, own_models) as running:
         assert running.score().status_code == 503

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.audit.checkpoint import parse
-from app.errors import PendingMigrations, SecondServe
-from app.services.checkpoint_folder import FOLDER
+from app.errors import AlreadyServing, PendingMigrations
+from app.runtime.checkpoint_folder import FOLDER
 from app.settings import Settings, load_settings
 from tests.postgres import PostgresServer
 from tests.samples import publish_a_model
@@ -29,7 +29,7 @@ def test_an_embedded_database_is_made_and_migrated_by_the_start(models_dir: Path
     settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path / "new" / "folder")})
     with serving(settings, models_dir) as running:
         assert running.score().status_code == 200
-        with pytest.raises(SecondServe), serving(settings, models_dir):
+        with pytest.raises(AlreadyServing), serving(settings, models_dir):
             pass
 
 
@@ -94,11 +94,11 @@ def test_checkpoints_follow_the_chains_to_their_seal(settings: Settings, models_
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
 def test_both_backends_give_the_same_answers(settings: Settings, models_dir: Path) -> None:
-    questions = [READING | {"diameter_mm": 25 + k, "age_years": 20 + k} for k in range(12)]
+    queries = [READING | {"diameter_mm": 25 + k, "age_years": 20 + k} for k in range(12)]
     with serving(settings, models_dir) as running:
-        expected = [running.score(question).json() for question in questions]
+        expected = [running.score(query).json() for query in queries]
     with serving(replace(settings, backend="tensorflow", device="CPU"), models_dir) as running:
-        found = [running.score(question).json() for question in questions]
+        found = [running.score(query).json() for query in queries]
         assert running.client.get("/health/ready").json()["backend"] == "tensorflow"
         assert running.client.get("/v1/selftest").json()["failed"] == 0
     for one, other in zip(expected, found, strict=True):

@@ -12,8 +12,8 @@ from app.benchmark.paper.study import Spread, Study, spread
 from app.maths.moments import Array
 
 DROPPED_SHARE = 0.05
-NOBODY, BY_WIDTH, BY_FOREST, BY_W2, BY_MEAN = "nobody", "i(x, y)", "IForest", "W2", "sd of f1"
-WAYS = (NOBODY, BY_WIDTH, BY_FOREST, BY_W2, BY_MEAN)
+ANONYMOUS, BY_WIDTH, BY_FOREST, BY_W2, BY_MEAN = "nobody", "i(x, y)", "IForest", "W2", "sd of f1"
+WAYS = (ANONYMOUS, BY_WIDTH, BY_FOREST, BY_W2, BY_MEAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def _kept(study: Study, name: str, way: str, seeds: Sequence[int], method: str) 
 def _one(study: Study, name: str, way: str, seed: int, method: str) -> tuple[float, float, float, float]:
     pooled = study.pooled(name, method, seed)
     anomalous = pooled.anomalous
-    if way == NOBODY:
+    if way == ANONYMOUS:
         return *areas(anomalous, pooled.score), 0.0, float(anomalous.mean())
     kept = kept_rows(_uncertainty(study, name, way, seed, pooled))
     shares = float(anomalous[~kept].mean()), float(anomalous[kept].mean())

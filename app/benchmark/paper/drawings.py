@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from app.benchmark.paper.abstention import BY_FOREST, BY_MEAN, BY_W2, BY_WIDTH, NOBODY, Kept, WidthByScore
+from app.benchmark.paper.abstention import ANONYMOUS, BY_FOREST, BY_MEAN, BY_W2, BY_WIDTH, Kept, WidthByScore
 from app.benchmark.paper.canvas import page
 from app.benchmark.paper.detection import Rowwise
 from app.benchmark.paper.published import TABLE2
@@ -41,7 +41,7 @@ def abstention(path: Path, found: dict[str, dict[str, Kept]]) -> None:
     with page(path, 6.0, 2.8) as figure:
         axes = figure.subplots()
         for place, (way, marker) in enumerate(zip((BY_WIDTH, BY_FOREST, BY_W2, BY_MEAN), MARKERS, strict=False)):
-            gain = [ways[way].pr.mean - ways[NOBODY].pr.mean for ways in found.values()]
+            gain = [ways[way].pr.mean - ways[ANONYMOUS].pr.mean for ways in found.values()]
             shade = ("black", "0.6", "0.35", "black")[place]
             filled = "white" if way == BY_MEAN else shade
             axes.plot(

@@ -20,7 +20,7 @@ WORK = "app.benchmark.paper.work"
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class LoadedModels:
     folder: Path
 
     def find(self, task: Task, data_digest: str) -> Done | None:

@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from app.benchmark.paper.data import Table
-from app.benchmark.paper.kept import Shelf
+from app.benchmark.paper.kept import LoadedModels
 from app.benchmark.paper.methods import FITTED
 from app.benchmark.paper.work import Done, Task, perform
 from app.errors import NormalcyError, TrainingFailed
@@ -24,7 +24,7 @@ TASKS_PER_PROCESS = 60  # TensorFlow keeps some memory of every model that it ha
 class Runner:
     """Gives every task its result: from the shelf if it is there, else by doing it."""
 
-    def __init__(self, tables: Mapping[str, Table], shelf: Shelf, processes: int, scheduler: str | None) -> None:
+    def __init__(self, tables: Mapping[str, Table], shelf: LoadedModels, processes: int, scheduler: str | None) -> None:
         self._tables, self._shelf = tables, shelf
         self._processes, self._scheduler = processes, scheduler
 

@@ -2,7 +2,17 @@
 
 from itertools import pairwise
 
-from app.benchmark.paper.abstention import BY_FOREST, BY_MEAN, BY_W2, BY_WIDTH, FEWEST, NOBODY, WAYS, Kept, WidthByScore
+from app.benchmark.paper.abstention import (
+    ANONYMOUS,
+    BY_FOREST,
+    BY_MEAN,
+    BY_W2,
+    BY_WIDTH,
+    FEWEST,
+    WAYS,
+    Kept,
+    WidthByScore,
+)
 from app.benchmark.paper.markdown import FALSE_MARKS_ALONE, difference, mark, table
 from app.benchmark.paper.published import ABSTENTION
 from app.benchmark.paper.study import Spread, paired
@@ -15,7 +25,7 @@ Found = dict[str, dict[str, Kept]]  # set -> way
 
 
 def abstention(found: Found, fresh: Found | None, hom: Found | None, widths: dict[str, WidthByScore]) -> list[str]:
-    head = ["set", *(f"drop {way}" if way != NOBODY else "drop nobody" for way in WAYS)]
+    head = ["set", *(f"drop {way}" if way != ANONYMOUS else "drop nobody" for way in WAYS)]
     return [
         "## Abstention: dropping the 5% least certain rows",
         "",
@@ -36,10 +46,10 @@ def abstention(found: Found, fresh: Found | None, hom: Found | None, widths: dic
 
 
 def _without_f2(hom: Found) -> list[str]:
-    ways = (NOBODY, BY_WIDTH, BY_FOREST)
+    ways = (ANONYMOUS, BY_WIDTH, BY_FOREST)
     head = [
         "NS_hom",
-        *("drop nobody" if way == NOBODY else f"drop {way}" for way in ways),
+        *("drop nobody" if way == ANONYMOUS else f"drop {way}" for way in ways),
         f"{BY_WIDTH} less {BY_FOREST}",
     ]
     body = [
@@ -58,7 +68,7 @@ def _without_f2(hom: Found) -> list[str]:
 
 
 def _prevalence(found: Found) -> str:
-    return ", ".join(f"{name} {ways[NOBODY].kept_anomalous.mean:.1%}" for name, ways in found.items())
+    return ", ".join(f"{name} {ways[ANONYMOUS].kept_anomalous.mean:.1%}" for name, ways in found.items())
 
 
 def _once_more(head: list[str], fresh: Found) -> list[str]:
@@ -72,7 +82,7 @@ def _once_more(head: list[str], fresh: Found) -> list[str]:
 
 
 def _plain_cell(kept: Kept, way: str) -> str:
-    share = "" if way == NOBODY else f"; {kept.dropped_anomalous.mean:.0%}"
+    share = "" if way == ANONYMOUS else f"; {kept.dropped_anomalous.mean:.0%}"
     return f"{kept.roc.mean:.3f} / {kept.pr.mean:.3f}{share}"
 
 
@@ -82,7 +92,7 @@ def _cell(kept: Kept, name: str, way: str) -> str:
     if published:
         roc += f" ({published[0]:.2f} {mark(kept.roc, published[0])})"
         pr += f" ({published[1]:.2f} {mark(kept.pr, published[1])})"
-    return f"{roc} / {pr}" + ("" if way == NOBODY else f"; {kept.dropped_anomalous.mean:.0%}")
+    return f"{roc} / {pr}" + ("" if way == ANONYMOUS else f"; {kept.dropped_anomalous.mean:.0%}")
 
 
 def at_least_as_good(one: Kept, other: Kept) -> bool:
@@ -127,7 +137,7 @@ def _reason(found: Found, widths: dict[str, WidthByScore]) -> list[str]:
     ]
     shares = ", ".join(f"{name} {ways[BY_WIDTH].dropped_anomalous.mean:.0%}" for name, ways in found.items())
     left = ", ".join(
-        f"{name} {ways[BY_WIDTH].kept_anomalous.mean:.1%} instead of {ways[NOBODY].kept_anomalous.mean:.1%}"
+        f"{name} {ways[BY_WIDTH].kept_anomalous.mean:.1%} instead of {ways[ANONYMOUS].kept_anomalous.mean:.1%}"
         for name, ways in found.items()
     )
     return [

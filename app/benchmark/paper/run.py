@@ -7,7 +7,7 @@ from pathlib import Path
 from app.benchmark.paper.chapters import CHAPTERS, Chapter, chapter
 from app.benchmark.paper.choice import choose
 from app.benchmark.paper.data import Table, load
-from app.benchmark.paper.kept import Shelf
+from app.benchmark.paper.kept import LoadedModels
 from app.benchmark.paper.measured import EXPERIMENTS, Measured, measure, tasks_of
 from app.benchmark.paper.plan import QUICK, Scope
 from app.benchmark.paper.pool import Report, Runner
@@ -60,7 +60,7 @@ def run(order: Order, report: Report) -> Outcome:
 
 def _uci(order: Order, wanted: dict[str, bool], report: Report) -> tuple[Measured, list[dict[str, str]]]:
     tables = _tables(order)
-    shelf = Shelf(order.build / "results")
+    shelf = LoadedModels(order.build / "results")
     runner = Runner(tables, shelf, order.processes, order.scheduler)
     judged = choose(tables, order.scope, runner, report)
     tasks = tasks_of(wanted, tables, order.scope, judged.winner)

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from app.database.records import Filter
 from app.formats import problem as kinds
+from app.schemas.lookups import AuditPage, Replayed
 from app.services.look_up import page_of_records, records_of
 from app.services.replay import replay
 from app.store.names import SITE
@@ -15,7 +16,6 @@ from app.web.call import Call
 from app.web.door import Door
 from app.web.openapi import LOCKED, RECORDED, responses
 from app.web.parameters import LAST_ITEM, cursor, item, moment, request_id, site_name
-from app.web.schemas.lookups import AuditPage, Replayed
 
 MOMENT = "ISO 8601, in UTC unless it says otherwise."
 Cursor = Annotated[str, Query(description="From an earlier page.", default_factory=str, min_length=1)]
@@ -25,20 +25,20 @@ RequestId = Annotated[str, Path(description="The `request_id` of the answer.")]
 async def find_records(call: Call) -> Response:
     """What is on record under a request id, oldest first."""
     place = cursor(call.query(("cursor",)))
-    return call.answer(await records_of(call.service, call.caller(), request_id(call.parameter("request_id")), place))
+    return call.answer(await records_of(call.runtime, call.caller(), request_id(call.parameter("request_id")), place))
 
 
 async def list_records(call: Call) -> Response:
     """Records in the order of time, in pages. `from` is included, `to` is not."""
     given = call.query(("from", "to", "site", "cursor"))
     wanted = Filter(start=moment(given, "from"), end=moment(given, "to"), site=site_name(given))
-    return call.answer(await page_of_records(call.service, call.caller(), wanted, cursor(given)))
+    return call.answer(await page_of_records(call.runtime, call.caller(), wanted, cursor(given)))
 
 
 async def replay_records(call: Call) -> Response:
     """Answer a recorded request again, with the recorded version of the model, and compare every number."""
     number = item(call.query(("item",)))
-    return call.answer(await replay(call.service, call.caller(), request_id(call.parameter("request_id")), number))
+    return call.answer(await replay(call.runtime, call.caller(), request_id(call.parameter("request_id")), number))
 
 
 def _one(request_id: RequestId, cursor: Cursor) -> None: ...

@@ -6,13 +6,13 @@ from starlette.responses import Response
 from app.formats import problem as kinds
 from app.formats.answer import encode
 from app.formats.problem import MEDIA_TYPE, Problem, problem_body
+from app.schemas.lookups import Alive, Ready, SelfTest
 from app.services.readiness import Readiness, readiness
 from app.services.selftest import selftest
 from app.web.call import Call
 from app.web.door import Door
 from app.web.openapi import ANY, LOCKED, responses
 from app.web.problems import RETRY_SECONDS
-from app.web.schemas.lookups import Alive, Ready, SelfTest
 
 
 async def live(call: Call) -> Response:
@@ -22,7 +22,7 @@ async def live(call: Call) -> Response:
 
 async def ready(call: Call) -> Response:
     """Models loaded, the audit writable, not about to stop. Not ready: 503, with the same fields in the problem."""
-    state = readiness(call.service)
+    state = readiness(call.runtime)
     if state.is_ready:
         return call.answer(state.told)
     body = problem_body(_why_not(state), call.request_id) | state.told
@@ -31,12 +31,12 @@ async def ready(call: Call) -> Response:
 
 async def run_selftest(call: Call) -> Response:
     """Run the golden cases of every loaded model, now."""
-    return call.answer(await selftest(call.service))
+    return call.answer(await selftest(call.runtime))
 
 
 async def metrics(call: Call) -> Response:
     """Counts and times of this process, for Prometheus."""
-    return Response(generate_latest(call.service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(call.runtime.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 def _why_not(state: Readiness) -> Problem:

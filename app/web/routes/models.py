@@ -6,17 +6,17 @@ from fastapi import Path
 from starlette.responses import Response
 
 from app.domain.limits import Limit
-from app.errors import Fault, InputRefused
+from app.errors import FieldError, InvalidInput
 from app.formats import problem as kinds
 from app.formats.score_request import read_object
+from app.schemas.lookups import Activated, Card, History, Models
+from app.schemas.requests import ActivateRequest
 from app.services import describe
 from app.services.activate import activate, version_history
 from app.web.call import Call
 from app.web.door import Door
 from app.web.openapi import LOCKED, READS_JSON, RECORDED, responses
 from app.web.routes.scores import SitePath
-from app.web.schemas.lookups import Activated, Card, History, Models
-from app.web.schemas.requests import ActivateRequest
 
 VERSION = Limit("version", "characters", 1, 64)
 VersionPath = Annotated[str, Path(description="An exact version.", openapi_examples={"1.0.0": {"value": "1.0.0"}})]
@@ -24,27 +24,27 @@ VersionPath = Annotated[str, Path(description="An exact version.", openapi_examp
 
 async def list_models(call: Call) -> Response:
     """Every published version, with its digest."""
-    return call.answer(await describe.models(call.service))
+    return call.answer(await describe.models(call.runtime))
 
 
 async def show_card(call: Call) -> Response:
     """The model card: cohort, ranges, kernel, training record, calibration, convention, limits of reliability."""
-    return call.answer(await describe.card(call.service, call.parameter("site"), call.parameter("version")))
+    return call.answer(await describe.card(call.runtime, call.parameter("site"), call.parameter("version")))
 
 
 async def show_history(call: Call) -> Response:
     """Which version was current from when to when, and who changed it."""
-    return call.answer(await version_history(call.service, call.parameter("site")))
+    return call.answer(await version_history(call.runtime, call.parameter("site")))
 
 
 async def activate_version(call: Call) -> Response:
     """Load a version beside the current one, verify its digest, run its golden cases, and swap. Every process follows
     within two seconds. On failure the version before it keeps serving."""
-    faults: list[Fault] = []
+    faults: list[FieldError] = []
     version = read_object(await call.document(), {VERSION.field: None}, faults).text(VERSION, required=True)
     if faults:
-        raise InputRefused(faults)
-    return call.answer(await activate(call.service, call.caller(), call.parameter("site"), version))
+        raise InvalidInput(faults)
+    return call.answer(await activate(call.runtime, call.caller(), call.parameter("site"), version))
 
 
 def _site(site: SitePath) -> None: ...

@@ -33,7 +33,7 @@ async def guide(call: Call) -> Response:
 
 async def card(call: Call) -> Response:
     """The card of a model, for people."""
-    model = await call.service.shelf.find(call.parameter("site"), call.parameter("version"))
+    model = await call.runtime.loaded_models.find(call.parameter("site"), call.parameter("version"))
     site, version = model.ref.site, model.ref.version
     as_json = f"[The same as JSON]({TWO_UP}v1/models/{site}/{version})"
     card = card_markdown(model.card, calibration_gates(model.card.calibration))
@@ -55,9 +55,9 @@ async def openapi(call: Call) -> Response:
     """The OpenAPI document."""
     # Made once for each set of current models, whose answers are its examples.
     state = call.app.state
-    key = tuple(model.ref for model in call.service.shelf.current.values())
+    key = tuple(model.ref for model in call.runtime.loaded_models.current.values())
     if getattr(state, "openapi_of", None) != key:
-        state.openapi, state.openapi_of = encode(document(call.app, call.service)), key
+        state.openapi, state.openapi_of = encode(document(call.app, call.runtime)), key
     return Response(state.openapi, media_type=JSON)
 
 

@@ -2,16 +2,16 @@
 
 from starlette.responses import Response
 
+from app.schemas.lookups import Limits, Sites
 from app.services import describe
 from app.web.call import Call
 from app.web.door import Door
 from app.web.openapi import LOCKED, responses
-from app.web.schemas.lookups import Limits, Sites
 
 
 async def list_sites(call: Call) -> Response:
     """The sites, their current version, and all versions in memory."""
-    return call.answer(describe.sites(call.service))
+    return call.answer(describe.sites(call.runtime))
 
 
 async def list_limits(call: Call) -> Response:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.benchmark.paper import code_digest as digests
-from app.benchmark.paper.kept import Shelf
+from app.benchmark.paper.kept import LoadedModels
 from app.benchmark.paper.recipes import Choice
 from app.benchmark.paper.work import Done, Task
 
@@ -14,8 +14,8 @@ DONE = Done([1, 2], [0.5, 0.25], [False, True], {"score": [1.0, 2.0]}, 1.0, 0.5,
 
 
 def test_what_was_kept_is_found_again(tmp_path: Path) -> None:
-    Shelf(tmp_path).keep(TASK, "data", DONE)
-    assert Shelf(tmp_path).find(TASK, "data") == DONE
+    LoadedModels(tmp_path).keep(TASK, "data", DONE)
+    assert LoadedModels(tmp_path).find(TASK, "data") == DONE
     assert not list(tmp_path.rglob("*.part"))
 
 
@@ -31,13 +31,13 @@ def test_what_was_kept_is_found_again(tmp_path: Path) -> None:
     ],
 )
 def test_another_task_is_not_found(other: Task, tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = LoadedModels(tmp_path)
     shelf.keep(TASK, "data", DONE)
     assert shelf.find(other, "data") is None
 
 
 def test_other_data_or_other_code_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = LoadedModels(tmp_path)
     shelf.keep(TASK, "data", DONE)
     assert shelf.find(TASK, "other data") is None
     monkeypatch.setattr("app.benchmark.paper.kept.code_digest", lambda *_: "changed")
@@ -50,12 +50,12 @@ def test_half_a_file_is_never_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("os.replace", dies)
     with pytest.raises(KeyboardInterrupt):
-        Shelf(tmp_path).keep(TASK, "data", DONE)
-    assert Shelf(tmp_path).find(TASK, "data") is None
+        LoadedModels(tmp_path).keep(TASK, "data", DONE)
+    assert LoadedModels(tmp_path).find(TASK, "data") is None
 
 
 def test_a_result_says_who_made_it_and_not_where(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    shelf = LoadedModels(tmp_path)
     shelf.keep(TASK, "data", DONE)
     (stamp,) = shelf.origins([(TASK, "data")])
     assert {"commit", "machine", "python", "numpy", "gpflow", "tensorflow"} <= stamp.keys()

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from app.benchmark.paper import pool
-from app.benchmark.paper.kept import Shelf
+from app.benchmark.paper.kept import LoadedModels
 from app.benchmark.paper.pool import Runner
 from app.benchmark.paper.work import Task, perform
 from app.errors import TrainingFailed
@@ -20,7 +20,7 @@ def silent(what: str, share: float) -> None:
 
 def test_tasks_run_in_other_processes_and_are_kept(tmp_path: Path) -> None:
     told: list[float] = []
-    runner = Runner(TABLES, Shelf(tmp_path), processes=2, scheduler=None)
+    runner = Runner(TABLES, LoadedModels(tmp_path), processes=2, scheduler=None)
     results = runner.results(TASKS, lambda _, share: told.append(share), "test")
     here = perform(TASKS[4], *(TABLES["Yacht"].X, TABLES["Yacht"].y))
     assert set(results) == set(TASKS)
@@ -32,12 +32,12 @@ def test_tasks_run_in_other_processes_and_are_kept(tmp_path: Path) -> None:
 
 def test_more_tasks_than_a_process_may_do_are_done_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "TASKS_PER_PROCESS", 2)
-    results = Runner(TABLES, Shelf(tmp_path), processes=1, scheduler=None).results(TASKS[:5], silent, "test")
+    results = Runner(TABLES, LoadedModels(tmp_path), processes=1, scheduler=None).results(TASKS[:5], silent, "test")
     assert set(results) == set(TASKS[:5])
 
 
 def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runner = Runner(TABLES, Shelf(tmp_path), 1, None)
+    runner = Runner(TABLES, LoadedModels(tmp_path), 1, None)
     asked: list[Task] = []
 
     def in_place(self: Runner, tasks: list[Task], *_: object) -> dict[Task, object]:
@@ -45,7 +45,7 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.
         return dict.fromkeys(tasks)
 
     for task in TASKS[:4]:
-        Shelf(tmp_path).keep(task, "d1", perform(task, TABLES["Yacht"].X, TABLES["Yacht"].y))
+        LoadedModels(tmp_path).keep(task, "d1", perform(task, TABLES["Yacht"].X, TABLES["Yacht"].y))
     monkeypatch.setattr(Runner, "_do", in_place)
     assert set(runner.results(TASKS, silent, "test")) == set(TASKS)
     assert asked == TASKS[4:]
@@ -70,7 +70,7 @@ def test_a_failing_task_does_not_lose_the_others(tmp_path: Path) -> None:
             return nullcontext((lambda _, *work: Now(*work), iter))
 
     with pytest.raises(TrainingFailed, match="1 of 6 tasks failed, the first so: In the stage 'x'"):
-        Here(TABLES, Shelf(tmp_path), 1, None).results(TASKS, silent, "test")
+        Here(TABLES, LoadedModels(tmp_path), 1, None).results(TASKS, silent, "test")
     assert len(list(tmp_path.rglob("*.json"))) == len(TASKS) - 1
 
 
@@ -79,5 +79,5 @@ def test_a_dask_cluster_gives_the_same_results(tmp_path: Path) -> None:
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
     ) as cluster:
-        found = Runner(TABLES, Shelf(tmp_path), 1, cluster.scheduler_address).results(TASKS[:2], silent, "test")
+        found = Runner(TABLES, LoadedModels(tmp_path), 1, cluster.scheduler_address).results(TASKS[:2], silent, "test")
     assert found[TASKS[0]].answer == perform(TASKS[0], TABLES["Yacht"].X, TABLES["Yacht"].y).answer

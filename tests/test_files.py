@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from app.errors import FileExists, NormalcyError
-from app.services.whole_file import whole_file
+from app.files import new_file
 
 
 def test_a_file_appears_whole_and_private(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
-    with whole_file(path) as file:
+    with new_file(path) as file:
         file.write(b"half ")
         assert path.read_bytes() == b""
         file.write(b"and half")
@@ -21,7 +21,7 @@ def test_a_file_appears_whole_and_private(tmp_path: Path) -> None:
 
 def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
     def write_half() -> None:
-        with whole_file(tmp_path / "out.csv") as file:
+        with new_file(tmp_path / "out.csv") as file:
             file.write(b"half")
             raise KeyboardInterrupt
 
@@ -33,22 +33,22 @@ def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
 def test_what_is_there_stays(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     path.write_text("mine")
-    with pytest.raises(FileExists), whole_file(path):
+    with pytest.raises(FileExists), new_file(path):
         pytest.fail("the block must not run")
     assert path.read_text() == "mine"
 
 
 def test_of_two_writers_one_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
-    with whole_file(path) as first:
-        with pytest.raises(FileExists), whole_file(path):
+    with new_file(path) as first:
+        with pytest.raises(FileExists), new_file(path):
             pytest.fail("the block must not run")
         first.write(b"first")
     assert path.read_bytes() == b"first"
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(NormalcyError, match="cannot be written: No such file"), whole_file(tmp_path / "no" / "x.csv"):
+    with pytest.raises(NormalcyError, match="cannot be written: No such file"), new_file(tmp_path / "no" / "x.csv"):
         pytest.fail("the block must not run")
 
 
@@ -64,11 +64,11 @@ def test_a_disk_that_takes_no_more_is_told_as_such(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_meanwhile_is_not_told_as_one_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(IsADirectoryError), whole_file(tmp_path / "out.csv") as file:
+    with pytest.raises(IsADirectoryError), new_file(tmp_path / "out.csv") as file:
         file.write(tmp_path.read_bytes())
     assert list(tmp_path.iterdir()) == []
 
 
 def write(path: Path, content: bytes) -> None:
-    with whole_file(path) as file:
+    with new_file(path) as file:
         file.write(content)

@@ -57,7 +57,7 @@ def test_every_pin_has_a_hash_and_no_address(name: str) -> None:
     [
         ("app/domain/patient.py", "import app.maths.moments"),  # a neighbour
         ("app/maths/moments.py", "import app.store"),  # a room above
-        ("app/services/score.py", "import tensorflow"),  # a library of another room
+        ("app/inference/scoring.py", "import tensorflow"),  # a library of another room
     ],
 )
 def test_import_linter_sees_a_forbidden_import(file: str, line: str, tmp_path: Path) -> None:

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 import pytest
 
 from app.domain.patient import Patient, Sex
-from app.domain.question import Question
-from app.errors import DeskFull
-from app.inference.desk import Desk
+from app.domain.query import ScoreQuery
+from app.errors import ScoringQueueFull
 from app.inference.executor import ReadyModel
+from app.inference.microbatch import MicroBatcher
 from tests.samples import a_ready_model
 
 FIRST, SECOND = a_ready_model(0), a_ready_model(1)
 
 
-def asked(diameter: float) -> Question:
-    return Question(Patient(45.0, Sex.MALE, 175.0, 75.0), diameter)
+def asked(diameter: float) -> ScoreQuery:
+    return ScoreQuery(Patient(45.0, Sex.MALE, 175.0, 75.0), diameter)
 
 
 class Scorer:
@@ -23,8 +23,8 @@ class Scorer:
     def __init__(self) -> None:
         self.calls: list[tuple[ReadyModel, list[float]]] = []
 
-    def __call__(self, model: ReadyModel, questions: Sequence[Question]) -> list[float]:
-        diameters = [question.diameter_mm for question in questions]
+    def __call__(self, model: ReadyModel, queries: Sequence[ScoreQuery]) -> list[float]:
+        diameters = [query.diameter_mm for query in queries]
         self.calls.append((model, diameters))
         if 0.0 in diameters:
             raise ArithmeticError
@@ -33,8 +33,8 @@ class Scorer:
 
 def run(*diameters: float, scorer: Scorer, together: int = 64, models: Sequence[ReadyModel] = (FIRST,)) -> list[object]:
     async def main() -> list[object]:
-        desk: Desk[float] = Desk(scorer, together)
-        waiting = [desk.submit(models[k % len(models)], asked(d)) for k, d in enumerate(diameters)]
+        batcher: MicroBatcher[float] = MicroBatcher(scorer, together)
+        waiting = [batcher.submit(models[k % len(models)], asked(d)) for k, d in enumerate(diameters)]
         return await asyncio.gather(*waiting, return_exceptions=True)
 
     return asyncio.run(main())
@@ -71,8 +71,8 @@ def test_a_lone_reading_waits_for_nobody() -> None:
     """It is scored within a fixed number of turns of the loop, with no timer and nobody else in sight."""
 
     async def main() -> int:
-        desk: Desk[float] = Desk(Scorer())
-        answer, turns = desk.submit(FIRST, asked(30.0)), 0
+        batcher: MicroBatcher[float] = MicroBatcher(Scorer())
+        answer, turns = batcher.submit(FIRST, asked(30.0)), 0
         while not answer.done():
             await asyncio.sleep(0)
             turns += 1
@@ -85,11 +85,11 @@ def test_those_that_come_a_turn_later_join_while_the_line_grows() -> None:
     scorer = Scorer()
 
     async def main() -> list[float]:
-        desk: Desk[float] = Desk(scorer)
-        first = desk.submit(FIRST, asked(30.0))
+        batcher: MicroBatcher[float] = MicroBatcher(scorer)
+        first = batcher.submit(FIRST, asked(30.0))
         asyncio.get_running_loop().call_soon(lambda: None)
         await asyncio.sleep(0)
-        second = desk.submit(FIRST, asked(31.0))
+        second = batcher.submit(FIRST, asked(31.0))
         return [await first, await second]
 
     assert asyncio.run(main()) == [30.0, 31.0]
@@ -98,21 +98,21 @@ def test_those_that_come_a_turn_later_join_while_the_line_grows() -> None:
 
 def test_a_full_desk_refuses_and_recovers() -> None:
     async def main() -> float:
-        desk: Desk[float] = Desk(Scorer(), capacity=2)
-        waiting = [desk.submit(FIRST, asked(30.0)), desk.submit(FIRST, asked(31.0))]
-        with pytest.raises(DeskFull):
-            desk.submit(FIRST, asked(32.0))
+        batcher: MicroBatcher[float] = MicroBatcher(Scorer(), capacity=2)
+        waiting = [batcher.submit(FIRST, asked(30.0)), batcher.submit(FIRST, asked(31.0))]
+        with pytest.raises(ScoringQueueFull):
+            batcher.submit(FIRST, asked(32.0))
         await asyncio.gather(*waiting)
-        assert desk.depth == 0
-        return await desk.submit(FIRST, asked(33.0))
+        assert batcher.depth == 0
+        return await batcher.submit(FIRST, asked(33.0))
 
     assert asyncio.run(main()) == 33.0
 
 
 def test_a_request_that_was_given_up_hinders_nobody() -> None:
     async def main() -> float:
-        desk: Desk[float] = Desk(Scorer())
-        given_up, other = desk.submit(FIRST, asked(30.0)), desk.submit(FIRST, asked(31.0))
+        batcher: MicroBatcher[float] = MicroBatcher(Scorer())
+        given_up, other = batcher.submit(FIRST, asked(30.0)), batcher.submit(FIRST, asked(31.0))
         given_up.cancel()
         return await other
 

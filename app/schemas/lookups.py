@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from app.web.schemas.answers import ModelConvention
-from app.web.schemas.base import SHA256, Described, Traced
+from app.schemas.answers import ModelConvention
+from app.schemas.base import SHA256, Described, Traced
 
 Moment = Field(description="UTC, RFC 3339.", examples=["2026-11-15T10:30:00.123Z"])
 
@@ -80,7 +80,7 @@ class Card(Traced):
     reliability: dict[str, Any]
 
 
-class Reign(Described):
+class ActivePeriod(Described):
     version: str
     sha256: str = Field(pattern=SHA256)
     from_: str = Field(alias="from", description="UTC, RFC 3339.")
@@ -91,7 +91,9 @@ class Reign(Described):
 class History(Traced):
     site: str
     current: str | None
-    history: list[Reign] = Field(description="Oldest first. Before the first entry the highest version was current.")
+    history: list[ActivePeriod] = Field(
+        description="Oldest first. Before the first entry the highest version was current."
+    )
 
 
 class Activated(Traced):

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.domain.convention import Edge, Modality, Phase
 from app.domain.score import Position, Verdict
-from app.web.schemas.base import SHA256, Described, Traced
+from app.schemas.base import SHA256, Described, Traced
 
 
 class Hdi(Described):

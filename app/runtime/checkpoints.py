@@ -17,7 +17,7 @@ from app.audit.checkpoint import Checkpoint, forgotten, remembering, take_checkp
 from app.database.engine import Database
 from app.database.records import database_name
 from app.observability import Metrics, describe_failure
-from app.services.checkpoint_folder import FOLDER, CheckpointFolder
+from app.runtime.checkpoint_folder import FOLDER, CheckpointFolder
 
 EVERY_SECONDS = 60.0
 LATE_SECONDS = 3 * EVERY_SECONDS  # without a good one: something hangs

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from app.domain.question import Question
-from app.errors import DeskFull
+from app.domain.query import ScoreQuery
+from app.errors import ScoringQueueFull
 from app.inference.executor import ReadyModel
 
 Answer = TypeVar("Answer")
@@ -21,16 +21,16 @@ CAPACITY = 512  # readings that may wait; as many as may wait for their record
 
 class _Waiting(NamedTuple):
     model: ReadyModel
-    question: Question
+    query: ScoreQuery
     answer: asyncio.Future[Any]
 
 
-class Desk(Generic[Answer]):
+class MicroBatcher(Generic[Answer]):
     """Belongs to one event loop. `score` gives one answer per question, in order."""
 
     def __init__(
         self,
-        score: Callable[[ReadyModel, Sequence[Question]], Sequence[Answer]],
+        score: Callable[[ReadyModel, Sequence[ScoreQuery]], Sequence[Answer]],
         together: int = TOGETHER,
         capacity: int = CAPACITY,
     ) -> None:
@@ -43,15 +43,15 @@ class Desk(Generic[Answer]):
         """Readings that wait."""
         return len(self._line)
 
-    def submit(self, model: ReadyModel, question: Question) -> asyncio.Future[Answer]:
-        """Its answer, or what the scorer raises for this question alone. Raises DeskFull."""
+    def submit(self, model: ReadyModel, query: ScoreQuery) -> asyncio.Future[Answer]:
+        """Its answer, or what the scorer raises for this question alone. Raises ScoringQueueFull."""
         if len(self._line) >= self._capacity:
-            raise DeskFull
+            raise ScoringQueueFull
         loop = asyncio.get_running_loop()
         if not self._line:
             loop.call_soon(self._turn)
         answer: asyncio.Future[Answer] = loop.create_future()
-        self._line.append(_Waiting(model, question, answer))
+        self._line.append(_Waiting(model, query, answer))
         return answer
 
     def _turn(self) -> None:
@@ -72,7 +72,7 @@ class Desk(Generic[Answer]):
 
     def _settle(self, alike: list[_Waiting]) -> None:
         try:
-            answers = self._score(alike[0].model, [waiting.question for waiting in alike])
+            answers = self._score(alike[0].model, [waiting.query for waiting in alike])
         except Exception as error:  # noqa: BLE001 - whatever it is belongs to whoever asked
             self._settle_failure(alike, error)
             return

@@ -7,13 +7,13 @@ from typing import Any
 
 from app.domain.card import ModelCard, ModelRef
 from app.domain.golden import GoldenCase
-from app.domain.question import Question
-from app.errors import ArtefactRefused, SettingRefused
+from app.domain.query import ScoreQuery
+from app.errors import InvalidArtefact, InvalidSettings
 from app.formats.answer import model_provenance
 from app.inference import numpy_executor
 from app.inference.executor import ReadyModel
 from app.inference.golden import GoldenResult, check_golden
-from app.services.score import score
+from app.inference.scoring import score
 from app.settings import Settings
 from app.store import StoredModel, load
 from app.store.artefact import GOLDEN
@@ -57,12 +57,12 @@ def choose_backend(settings: Settings) -> Backend:
     """Refuses a device that is not there: an answer must never come from another than the one that was asked for."""
     if settings.backend == "numpy":
         if settings.device == "GPU":
-            raise SettingRefused(["NORMALCY_DEVICE=GPU needs NORMALCY_BACKEND=tensorflow: numpy computes on the CPU."])
+            raise InvalidSettings(["NORMALCY_DEVICE=GPU needs NORMALCY_BACKEND=tensorflow: numpy computes on the CPU."])
         return Backend("numpy", "CPU", numpy_executor.ready)
     try:
         from app.inference import tensorflow_executor
     except ModuleNotFoundError as error:
-        raise SettingRefused(["NORMALCY_BACKEND=tensorflow needs TensorFlow, which is not installed here."]) from error
+        raise InvalidSettings(["NORMALCY_BACKEND=tensorflow needs TensorFlow, which is not installed here."]) from error
     device = tensorflow_executor.choose_device(settings.device)
     return Backend("tensorflow", device, lambda stored: tensorflow_executor.ready(stored, device))
 
@@ -75,6 +75,6 @@ def prepare(models_dir: Path, backend: Backend, site: str, version: str) -> Serv
     result = model.run_golden_cases()
     if result.failed:
         what = f"{result.failed} of {result.cases} golden cases are not reproduced"
-        raise ArtefactRefused(GOLDEN, f"{what} on {backend.name}, {backend.device}.")
-    score(ready, [Question(case.patient, case.diameter_mm) for case in stored.golden[:1]])
+        raise InvalidArtefact(GOLDEN, f"{what} on {backend.name}, {backend.device}.")
+    score(ready, [ScoreQuery(case.patient, case.diameter_mm) for case in stored.golden[:1]])
     return model

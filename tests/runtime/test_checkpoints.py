@@ -10,7 +10,7 @@ import pytest
 
 from app.audit.checkpoint import Checkpoint, parse
 from app.database.appender import Head
-from app.services.checkpoint_folder import FOLDER, LOCK, CheckpointFolder, checkpoint_files
+from app.runtime.checkpoint_folder import FOLDER, LOCK, CheckpointFolder, checkpoint_files
 from app.settings import Settings
 from tests.cli.running import tamper
 from tests.web.serving import Running, publish_small, serving
@@ -25,7 +25,7 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def take(running: Running) -> Checkpoint:
     """The newest file, after another turn."""
-    running.inside(running.service.checkpoints.take())
+    running.inside(running.runtime.checkpoints.take())
     return parse(checkpoint_files(running.settings.data_dir / FOLDER)[-1].read_bytes())
 
 
@@ -55,7 +55,7 @@ def test_a_failed_checkpoint_is_a_warning_and_counted(settings: Settings, models
     in_the_way = settings.data_dir / FOLDER
     in_the_way.write_text("no folder")
     with serving(settings, models_dir) as running:
-        running.inside(running.service.checkpoints.take())
+        running.inside(running.runtime.checkpoints.take())
         assert warnings(running) == ["checkpoint_failed"]
         assert metric(running, "normalcy_checkpoint_failures_total") >= 1
         before = metric(running, "normalcy_checkpoint_age_seconds")
@@ -70,7 +70,7 @@ def test_a_late_checkpoint_is_a_warning(settings: Settings, models_dir: Path, mo
     with serving(settings, models_dir) as running:
         take(running)
         assert warnings(running) == []
-        monkeypatch.setattr("app.services.checkpoints.LATE_SECONDS", -1.0)
+        monkeypatch.setattr("app.runtime.checkpoints.LATE_SECONDS", -1.0)
         assert warnings(running) == ["checkpoint_late"]
 
 

@@ -6,10 +6,10 @@ import pytest
 from app.domain.context import covariates
 from app.domain.convention import Convention
 from app.domain.patient import Patient, Sex
-from app.domain.question import Question
+from app.domain.query import ScoreQuery
 from app.domain.score import Answer, Reference, Score
 from app.formats.digits import rounded
-from app.services.score import score, score_with_tails
+from app.inference.scoring import score, score_with_tails
 from tests.samples import LEADING, a_ready_model
 from tests.services.reference import Exactly
 
@@ -18,11 +18,11 @@ MAN = Patient(45.0, Sex.MALE, 175.0, 75.0)
 WOMAN = Patient(30.0, Sex.FEMALE, 165.0, 60.0)
 CHILD = Patient(9.0, Sex.FEMALE, 130.0, 27.0)
 TODDLER = Patient(3.0, Sex.MALE, 102.0, 21.0)  # younger than every training person
-ASKED = Question(MAN, 38.0, convention=LEADING)
+ASKED = ScoreQuery(MAN, 38.0, convention=LEADING)
 
 
-def one(question: Question) -> Answer:
-    (answer,) = score(MODEL, [question])
+def one(query: ScoreQuery) -> Answer:
+    (answer,) = score(MODEL, [query])
     return answer
 
 
@@ -32,19 +32,17 @@ def given(answer: Answer) -> tuple[Score, Reference]:
     return answer.score, answer.reference
 
 
-def exactly(question: Question, error_variance: float = 0.0) -> Exactly:
-    m = MODEL.executor.predict(covariates([question.patient], "log"))
-    return Exactly(
-        question.diameter_mm, float(m.m1[0]), float(m.v1[0]) + error_variance, float(m.m2[0]), float(m.v2[0])
-    )
+def exactly(query: ScoreQuery, error_variance: float = 0.0) -> Exactly:
+    m = MODEL.executor.predict(covariates([query.patient], "log"))
+    return Exactly(query.diameter_mm, float(m.m1[0]), float(m.v1[0]) + error_variance, float(m.m2[0]), float(m.v2[0]))
 
 
 @pytest.mark.parametrize("patient", [MAN, WOMAN, CHILD])
 @pytest.mark.parametrize("diameter", [22.0, 33.0, 41.0, 55.0])
 def test_every_number_is_the_contracts(patient: Patient, diameter: float) -> None:
-    question = Question(patient, diameter, thresholds=(2.0, -1.0, 3.5), hdi_probability=0.9, include_unreliable=True)
-    found, reference = given(one(question))
-    truth = exactly(question)
+    query = ScoreQuery(patient, diameter, thresholds=(2.0, -1.0, 3.5), hdi_probability=0.9, include_unreliable=True)
+    found, reference = given(one(query))
+    truth = exactly(query)
     assert found.expected_ns == pytest.approx(truth.score(), rel=1e-9)
     assert [e.threshold for e in found.exceedance] == [2.0, -1.0, 3.5]
     for e in found.exceedance:
@@ -68,12 +66,12 @@ def test_every_number_is_the_contracts(patient: Patient, diameter: float) -> Non
 def test_a_single_answer_equals_its_place_in_any_batch() -> None:
     people = [MAN, WOMAN, CHILD, TODDLER]
     cuts = [((2.0,), 0.95), ((2.0, 3.0), 0.95), ((2.0,), 0.5), ((2.0,), 0.95)]
-    questions = [
-        Question(people[k % 4], 25.0 + k, *cuts[k % 3], measurement_sd_mm=k % 2 * 1.5, include_unreliable=k % 5 > 0)
+    queries = [
+        ScoreQuery(people[k % 4], 25.0 + k, *cuts[k % 3], measurement_sd_mm=k % 2 * 1.5, include_unreliable=k % 5 > 0)
         for k in range(24)
     ]
-    for question, answer in zip(questions, score(MODEL, questions), strict=True):
-        alone, in_batch = flat(one(question)), flat(answer)
+    for query, answer in zip(queries, score(MODEL, queries), strict=True):
+        alone, in_batch = flat(one(query)), flat(answer)
         assert alone.keys() == in_batch.keys()
         for name, value in alone.items():
             assert in_batch[name] == (pytest.approx(value, rel=1e-8, abs=1e-12) if isinstance(value, float) else value)
@@ -118,9 +116,9 @@ def test_the_answer_has_the_names_and_the_order_of_the_contract() -> None:
 def test_position_follows_both_probabilities_and_not_the_thresholds() -> None:
     seen = set()
     for diameter in np.arange(12.0, 60.0, 1.0).tolist():
-        question = Question(MAN, diameter, include_unreliable=True)
-        found, _ = given(one(question))
-        truth = exactly(question)
+        query = ScoreQuery(MAN, diameter, include_unreliable=True)
+        found, _ = given(one(query))
+        truth = exactly(query)
         above, below = 1.0 - truth.below(2.0), truth.below(-2.0)
         expected = (
             "above_2" if above >= 0.975
@@ -129,9 +127,9 @@ def test_position_follows_both_probabilities_and_not_the_thresholds() -> None:
             else "uncertain"
         )  # fmt: skip
         assert found.position == expected
-        (scored,) = score_with_tails(MODEL, [replace(question, thresholds=(0.0,))])
+        (scored,) = score_with_tails(MODEL, [replace(query, thresholds=(0.0,))])
         assert scored.tails == pytest.approx((above, below), abs=1e-10)
-        elsewhere, _ = given(one(replace(question, thresholds=(-7.0, 9.0))))
+        elsewhere, _ = given(one(replace(query, thresholds=(-7.0, 9.0))))
         assert elsewhere.position == expected
         seen.add(expected)
     assert seen == {"above_2", "below_minus_2", "within", "uncertain"}
@@ -146,7 +144,7 @@ def test_a_diameter_beyond_the_median_at_a_threshold_exceeds_it_with_more_than_h
 
 
 def test_without_a_verdict_of_trust_nothing_of_the_score_is_told() -> None:
-    answer = one(Question(TODDLER, 60.0, measurement_sd_mm=1.0))
+    answer = one(ScoreQuery(TODDLER, 60.0, measurement_sd_mm=1.0))
     assert answer.reliability.verdict == "not_reliable"
     withheld = (answer.score, answer.score_with_measurement_error, answer.reference, answer.comparators)
     assert withheld == (None, None, None, None)
@@ -155,7 +153,7 @@ def test_without_a_verdict_of_trust_nothing_of_the_score_is_told() -> None:
 
 
 def test_who_asks_for_unreliable_numbers_gets_them_with_the_verdict() -> None:
-    answer = one(Question(TODDLER, 60.0, measurement_sd_mm=1.0, include_unreliable=True))
+    answer = one(ScoreQuery(TODDLER, 60.0, measurement_sd_mm=1.0, include_unreliable=True))
     assert answer.reliability.verdict == "not_reliable"
     assert None not in (answer.score, answer.score_with_measurement_error, answer.reference, answer.comparators)
     assert "far_out" in [advisory.code for advisory in answer.advisories]
@@ -219,7 +217,7 @@ def test_comparators_are_the_contracts_formulas() -> None:
 
 def test_comparators_do_not_apply_outside_the_training_range() -> None:
     tall = Patient(45.0, Sex.MALE, 205.0, 90.0)
-    found = one(Question(tall, 38.0, include_unreliable=True)).comparators
+    found = one(ScoreQuery(tall, 38.0, include_unreliable=True)).comparators
     assert found is not None
     assert (found.linear_z, found.altman_z) == (None, None)
     assert [(n.code, n.field) for n in found.not_applicable] == [
@@ -250,8 +248,8 @@ def test_two_differing_parts_of_the_convention_withhold_the_score() -> None:
     "patient", [MAN, CHILD, TODDLER, Patient(0.0, Sex.FEMALE, 40.0, 1.5), Patient(120, Sex.MALE, 250, 350)]
 )
 def test_every_number_is_finite_and_in_order_over_the_whole_allowed_range(patient: Patient, diameter: float) -> None:
-    question = Question(patient, diameter, (-10.0, 0.0, 10.0), 0.99, measurement_sd_mm=5.0, include_unreliable=True)
-    answer = one(question)
+    query = ScoreQuery(patient, diameter, (-10.0, 0.0, 10.0), 0.99, measurement_sd_mm=5.0, include_unreliable=True)
+    answer = one(query)
     assert all(np.isfinite(value) for value in flat(answer).values() if isinstance(value, float))
     found, reference = given(answer)
     assert found.hdi.low <= found.hdi.high

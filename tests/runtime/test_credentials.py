@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.database.keys import make_key
-from app.errors import SettingRefused
-from app.services.credentials import Keyring, is_loopback, refuse_exposure
+from app.errors import InvalidSettings
+from app.runtime.credentials import Keyring, is_loopback, refuse_exposure
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -58,6 +58,6 @@ def test_this_machine_may_serve_without_a_key(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "localhost.example", "example.org", ""])  # noqa: S104
 def test_another_address_needs_a_key(host: str) -> None:
-    with pytest.raises(SettingRefused, match="no API key exists"):
+    with pytest.raises(InvalidSettings, match="no API key exists"):
         refuse_exposure(host, Keyring())
     refuse_exposure(host, Keyring([make_key("a", ["score"], NOW).key]))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.audit.checkpoint import Checkpoint, parse, remembering, render
-from app.errors import CheckpointRefused
+from app.errors import InvalidCheckpoint
 
 FOLDER = "checkpoints"
 LOCK = ".lock"
@@ -34,7 +34,7 @@ class CheckpointFolder:
         for file in sorted(self._path.glob(f"????-??-??-{_slug(database)}.jsonl"), reverse=True):
             try:
                 found = self._parsed(file)
-            except (OSError, CheckpointRefused) as error:
+            except (OSError, InvalidCheckpoint) as error:
                 self._not_usable(error)
                 continue
             if found.database == database:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from app.clock import parse_timestamp
 from app.database.keys import ApiKey, key_id_of
-from app.database.times import moment
-from app.errors import SettingRefused
+from app.errors import InvalidSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Principal:
     scopes: frozenset[str]
 
 
-NOBODY = Principal("nobody", frozenset())
+ANONYMOUS = Principal("nobody", frozenset())
 LOOPBACK = Principal("loopback", frozenset({"score", "model:read"}))
 
 
@@ -44,7 +44,7 @@ class Keyring:
         """Until the next live key expires; infinite while none will."""
         ends = min((key.expires_at for key in self.live(now) if key.expires_at), default="")
         try:
-            return (moment(ends) - now).total_seconds()
+            return (parse_timestamp(ends) - now).total_seconds()
         except ValueError:  # none, or a time that somebody edited
             return math.inf
 
@@ -67,7 +67,7 @@ def is_loopback(host: str) -> bool:
 def refuse_exposure(host: str, keyring: Keyring) -> None:
     """Without keys anybody who reaches the port may score, so only this machine may reach it."""
     if not keyring.has_seen_keys and not is_loopback(host):
-        raise SettingRefused(
+        raise InvalidSettings(
             [
                 "NORMALCY_HOST is not a loopback address and no API key exists: "
                 "create one with `normalcy keys create`, or listen on 127.0.0.1."

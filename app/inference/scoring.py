@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.domain.advisories import advise
-from app.domain.question import Question
+from app.domain.query import ScoreQuery
 from app.domain.reliability import OUTSIDE, is_outside_training_range, judge
 from app.domain.score import (
     HDI,
@@ -25,7 +25,7 @@ from app.domain.score import (
     position,
 )
 from app.inference.executor import ReadyModel
-from app.services.numbers import REFERENCE_MASS, Numbers, Placed, numbers
+from app.inference.numbers import REFERENCE_MASS, Numbers, Placed, numbers
 
 NOT_TRAINED_HERE = "Age, height, weight or body mass index is outside the range of the training people."
 NO_SPREAD_HERE = "The modelled spread of people like this one is below a quarter of the overall spread."
@@ -41,31 +41,31 @@ class Scored(NamedTuple):
     tails_with_measurement_error: Tails | None
 
 
-def score(model: ReadyModel, questions: Sequence[Question]) -> list[Answer]:
+def score(model: ReadyModel, queries: Sequence[ScoreQuery]) -> list[Answer]:
     """One answer per question, in order."""
-    return [scored.answer for scored in score_with_tails(model, questions)]
+    return [scored.answer for scored in score_with_tails(model, queries)]
 
 
-def score_with_tails(model: ReadyModel, questions: Sequence[Question]) -> list[Scored]:
+def score_with_tails(model: ReadyModel, queries: Sequence[ScoreQuery]) -> list[Scored]:
     """Questions that share thresholds and probability are computed together; the order of questions is kept."""
     found: dict[int, Scored] = {}
-    for cut, places in _by_cut(questions).items():
-        group = [questions[k] for k in places]
+    for cut, places in _by_cut(queries).items():
+        group = [queries[k] for k in places]
         found.update(zip(places, _score_alike(model, group, cut), strict=True))
-    return [found[k] for k in range(len(questions))]
+    return [found[k] for k in range(len(queries))]
 
 
-def _by_cut(questions: Sequence[Question]) -> dict[Cut, list[int]]:
+def _by_cut(queries: Sequence[ScoreQuery]) -> dict[Cut, list[int]]:
     groups: dict[Cut, list[int]] = {}
-    for k, question in enumerate(questions):
-        groups.setdefault((question.thresholds, question.hdi_probability), []).append(k)
+    for k, query in enumerate(queries):
+        groups.setdefault((query.thresholds, query.hdi_probability), []).append(k)
     return groups
 
 
-def _score_alike(model: ReadyModel, questions: Sequence[Question], cut: Cut) -> Iterator[Scored]:
-    diameters = np.array([question.diameter_mm for question in questions])
-    errors = np.array([question.measurement_sd_mm for question in questions])
-    found = numbers(model, [question.patient for question in questions], diameters, *cut, errors)
+def _score_alike(model: ReadyModel, queries: Sequence[ScoreQuery], cut: Cut) -> Iterator[Scored]:
+    diameters = np.array([query.diameter_mm for query in queries])
+    errors = np.array([query.measurement_sd_mm for query in queries])
+    found = numbers(model, [query.patient for query in queries], diameters, *cut, errors)
     rows = (
         _scores(found, cut),
         _error_free_scores(found, cut),
@@ -73,26 +73,26 @@ def _score_alike(model: ReadyModel, questions: Sequence[Question], cut: Cut) -> 
         _z_scores(found),
         _widths(found),
     )
-    answers = map(_answer, repeat(model), questions, *rows)
+    answers = map(_answer, repeat(model), queries, *rows)
     with_error = _tails(found.without_error) if found.without_error else repeat(None)
     return map(Scored, answers, _tails(found.placed), with_error)
 
 
 def _answer(
     model: ReadyModel,
-    question: Question,
+    query: ScoreQuery,
     score: Score,
     error_free: ScoreWithMeasurementError | None,
     reference: Reference,
     z_scores: tuple[float, float | None],
     context_width: float,
 ) -> Answer:
-    reliability = judge(question.patient, question.convention, model.card, context_width)
-    if reliability.verdict == "not_reliable" and not question.include_unreliable:
-        return Answer(None, None, None, None, reliability, advise(question, None, reliability.verdict))
-    comparators = _comparators(question, z_scores, is_outside_training_range(reliability))
-    asked = error_free if question.measurement_sd_mm > 0.0 else None
-    advisories = advise(question, score.expected_ns, reliability.verdict)
+    reliability = judge(query.patient, query.convention, model.card, context_width)
+    if reliability.verdict == "not_reliable" and not query.include_unreliable:
+        return Answer(None, None, None, None, reliability, advise(query, None, reliability.verdict))
+    comparators = _comparators(query, z_scores, is_outside_training_range(reliability))
+    asked = error_free if query.measurement_sd_mm > 0.0 else None
+    advisories = advise(query, score.expected_ns, reliability.verdict)
     return Answer(score, asked, reference, comparators, reliability, advisories)
 
 
@@ -144,18 +144,18 @@ def _widths(found: Numbers) -> Iterator[float]:
     return iter(found.context_width.tolist())
 
 
-def _comparators(question: Question, z_scores: tuple[float, float | None], outside: bool) -> ComparatorScores:
+def _comparators(query: ScoreQuery, z_scores: tuple[float, float | None], outside: bool) -> ComparatorScores:
     linear_z, altman_z = (None, None) if outside else z_scores
     not_applicable = tuple(
         Advisory(OUTSIDE, name, NOT_TRAINED_HERE) if outside else Advisory("spread_not_credible", name, NO_SPREAD_HERE)
         for name, z in (("linear_z", linear_z), ("altman_z", altman_z))
         if z is None
     )
-    diameter_cm, height_m = question.diameter_mm / 10.0, question.patient.height_cm / 100.0
+    diameter_cm, height_m = query.diameter_mm / 10.0, query.patient.height_cm / 100.0
     return ComparatorScores(
         linear_z=linear_z,
         altman_z=altman_z,
-        diameter_per_bsa_mm_m2=question.diameter_mm / question.patient.bsa_m2,
+        diameter_per_bsa_mm_m2=query.diameter_mm / query.patient.bsa_m2,
         diameter_per_height_cm_m=diameter_cm / height_m,
         area_per_height_cm2_m=math.pi * (diameter_cm / 2.0) ** 2 / height_m,
         not_applicable=not_applicable,

@@ -14,19 +14,19 @@ from sqlalchemy.exc import ProgrammingError
 
 import app
 from app.audit.writer import AuditWriter
+from app.clock import utc_now
 from app.database.engine import Database, open_database
 from app.database.migrate import pending_migrations, upgrade
 from app.database.readiness import check_database
 from app.database.sqlite import FILE_NAME
-from app.database.times import utc_now
 from app.errors import DatabaseNotReady, PendingMigrations
 from app.observability import make_metrics
-from app.services.checkpoints import Checkpoints
-from app.services.credentials import Keyring
-from app.services.prepare import choose_backend
-from app.services.running import Parts, RunningService, assemble
-from app.services.shelf import Shelf
-from app.services.watch import Watcher
+from app.runtime.checkpoints import Checkpoints
+from app.runtime.credentials import Keyring
+from app.runtime.load_model import choose_backend
+from app.runtime.loaded_models import LoadedModels
+from app.runtime.poller import DatabasePoller
+from app.runtime.runtime import Parts, Runtime, assemble
 from app.settings import Settings
 
 
@@ -83,14 +83,14 @@ async def recording(settings: Settings, database: Database, command: str) -> Asy
 
 
 @asynccontextmanager
-async def visiting_service(settings: Settings, command: str) -> AsyncIterator[RunningService]:
+async def command_runtime(settings: Settings, command: str) -> AsyncIterator[Runtime]:
     """All that answers need, without a door. No model is on the shelf until one is asked for (or `watcher.begin()`)."""
     backend = choose_backend(settings)
     async with visiting(settings) as database, recording(settings, database, command) as writer:
-        shelf, keyring = Shelf(settings.models_dir, backend), Keyring()
-        watcher, metrics = Watcher(database, shelf, keyring), make_metrics()
+        loaded_models, keyring = LoadedModels(settings.models_dir, backend), Keyring()
+        poller, metrics = DatabasePoller(database, loaded_models, keyring), make_metrics()
         checkpoints = Checkpoints(database, settings.data_dir, utc_now, metrics)
-        yield assemble(settings, backend, Parts(database, shelf, keyring, watcher, writer, checkpoints, metrics))
+        yield assemble(settings, backend, Parts(database, loaded_models, keyring, poller, writer, checkpoints, metrics))
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Time as the database keeps it: UTC text of fixed width, whose order is the order of time."""
+"""The current time, and timestamps as text: UTC, fixed width, so that text order is time order."""
 
 from datetime import UTC, datetime
 
@@ -12,9 +12,15 @@ def timestamp(when: datetime) -> str:
     return when.astimezone(UTC).isoformat(timespec="milliseconds")[:23] + "Z"
 
 
-def moment(text: str) -> datetime:
-    """The reverse of `timestamp`. Raises ValueError for what it never wrote."""
+def parse_timestamp(text: str) -> datetime:
+    """The reverse of `timestamp`. Raises ValueError for anything else."""
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%f%z")
+
+
+def iso_timestamp(text: str) -> str:
+    """Any ISO 8601 time, in UTC unless it says otherwise, as a `timestamp`. Raises ValueError."""
+    when = datetime.fromisoformat(text)
+    return timestamp(when if when.tzinfo else when.replace(tzinfo=UTC))
 
 
 def month_of(when: datetime) -> str:

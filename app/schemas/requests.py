@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.domain import limits
 from app.domain.convention import Edge, Modality, Phase
-from app.web.schemas.base import PLAIN_TEXT, Described, quantity
+from app.schemas.base import PLAIN_TEXT, Described, quantity
 
 Number = float
 

@@ -1,4 +1,7 @@
-"""A file that appears whole under its name, or not at all, and never over one that is there."""
+"""Files that appear under their name whole or not at all.
+
+`new_file` refuses a name that is taken; `replace_file` replaces whatever is there.
+"""
 
 import io
 import os
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def new_file(path: Path) -> Iterator[BinaryIO]:
     """Write into it; when the block ends well the file is on disk under its name. A block that raises leaves nothing.
 
     Readable by its owner alone, because it holds what patients' records hold. What cannot be written is told as such;
@@ -38,6 +41,19 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         for left in (draft, path):
             left.unlink(missing_ok=True)
         raise
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """On disk (synchronised) under its name, or not at all; readable by its owner alone."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 class _Draft(io.FileIO):

@@ -2,7 +2,7 @@
 
 from pydantic import ConfigDict, Field
 
-from app.web.schemas.base import Described, Traced
+from app.schemas.base import Described, Traced
 
 
 class FieldFault(Described):

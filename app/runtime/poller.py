@@ -8,15 +8,15 @@ from typing import NamedTuple
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.clock import utc_now
 from app.database.activations import Activation, activations_since, current_activations
 from app.database.engine import Database
 from app.database.keys import list_keys
 from app.database.partitions import FEWEST_AHEAD, partitions_ahead
-from app.database.times import utc_now
 from app.errors import DatabaseUnavailable, NormalcyError
 from app.observability import describe_failure
-from app.services.credentials import Keyring
-from app.services.shelf import Shelf
+from app.runtime.credentials import Keyring
+from app.runtime.loaded_models import LoadedModels
 
 EVERY_SECONDS = 0.5
 LOOK_AHEAD_SECONDS = 600.0  # months come slowly
@@ -42,9 +42,9 @@ class NotFollowed:
     retry_at: float
 
 
-class Watcher:
-    def __init__(self, database: Database, shelf: Shelf, keyring: Keyring) -> None:
-        self._database, self._shelf, self._keyring = database, shelf, keyring
+class DatabasePoller:
+    def __init__(self, database: Database, loaded_models: LoadedModels, keyring: Keyring) -> None:
+        self._database, self._shelf, self._keyring = database, loaded_models, keyring
         self._seen = 0  # the highest id of an activation
         self._looking = asyncio.Lock()
         self._log = structlog.get_logger("watch")

@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.errors import ArtefactRefused, NoModelLoaded, SiteNotServed, UnknownSite
+from app.errors import InvalidArtefact, NoModelLoaded, SiteNotServed, UnknownSite
 from app.formats.score_request import CURRENT
-from app.services.prepare import Backend, ServedModel, prepare
+from app.runtime.load_model import Backend, ServedModel, prepare
 from app.store import highest_version, sites, versions_of
 from app.store.digest import SUMS
 
@@ -18,7 +18,7 @@ OTHERS = 16  # versions kept beside the current ones; each takes some 100 kB
 Name = tuple[str, str]  # site, version
 
 
-class Shelf:
+class LoadedModels:
     """Belongs to one event loop; models are read from disk in threads."""
 
     def __init__(self, models_dir: Path, backend: Backend) -> None:
@@ -59,7 +59,7 @@ class Shelf:
         if model is None:
             model = await asyncio.shield(self._arrival((site, version)))
         if sha256 not in (None, model.ref.sha256):
-            raise ArtefactRefused(SUMS, "the digest of the version is not the one on record.")
+            raise InvalidArtefact(SUMS, "the digest of the version is not the one on record.")
         self._keep(model)
         return model
 
@@ -113,6 +113,6 @@ def _published(root: Path) -> dict[str, tuple[str, ...]]:
             found[site] = versions_of(root, site)
         except UnknownSite:  # an empty folder is no site
             continue
-        except ArtefactRefused:
+        except InvalidArtefact:
             found[site] = ()
     return found

@@ -9,7 +9,7 @@ NOT_STATED = Convention()
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ScoreQuery:
     patient: Patient
     diameter_mm: float
     thresholds: tuple[float, ...] = (2.0,)

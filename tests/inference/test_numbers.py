@@ -3,8 +3,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.domain.patient import Patient, Sex
+from app.inference.numbers import numbers
 from app.maths.moments import Array, Moments
-from app.services.numbers import numbers
 from tests.samples import a_ready_model
 
 MAN = Patient(45.0, Sex.MALE, 175.0, 75.0)

@@ -15,8 +15,8 @@ import pytest
 
 from app.database.migrate import upgrade
 from app.errors import DatabaseNotReady
-from app.services.login import GIVEN_UP
-from app.services.running import open_service
+from app.runtime.login import GIVEN_UP
+from app.runtime.runtime import open_runtime
 from app.settings import Settings, load_settings
 from tests.postgres import SCRIPT, SERVICE_LOGIN, PostgresServer, PrivateServer, as_login, as_service, postgres_server
 from tests.web.serving import on_database, publish_small, serving
@@ -45,7 +45,7 @@ def given(server: PostgresServer, settings: Settings, statement: str, taken_back
 @ON_POSTGRES
 async def test_an_owner_is_refused_and_told_what_to_do(settings: Settings, models: Path) -> None:
     with pytest.raises(DatabaseNotReady, match=r"it is a superuser.*NORMALCY_ALLOW_OWNER_LOGIN"):
-        async with open_service(replace(settings, models_dir=models)):
+        async with open_runtime(replace(settings, models_dir=models)):
             pass
 
 
@@ -53,7 +53,7 @@ async def test_an_owner_is_refused_and_told_what_to_do(settings: Settings, model
 async def test_one_login_for_everything_is_a_choice_that_is_told(
     settings: Settings, models: Path, log: io.StringIO
 ) -> None:
-    async with open_service(replace(settings, models_dir=models, allow_owner_login=True)) as service:
+    async with open_runtime(replace(settings, models_dir=models, allow_owner_login=True)) as service:
         assert [warning["code"] for warning in service.login_warnings] == ["owner_login"]
     [line] = [json.loads(line) for line in log.getvalue().splitlines() if "one login for everything" in line]
     assert (line["given_up"], line["login"]) == (GIVEN_UP, "it is a superuser")
@@ -77,9 +77,9 @@ async def test_a_service_login_that_was_given_more_is_refused(
         given(server, settings, statement, taken_back),
         pytest.raises(DatabaseNotReady, match="could do more than add and read records"),
     ):
-        async with open_service(chosen):
+        async with open_runtime(chosen):
             pass
-    async with open_service(chosen) as service:
+    async with open_runtime(chosen) as service:
         assert service.login_warnings == ()
 
 
@@ -114,7 +114,7 @@ async def test_the_script_for_operators_makes_a_login_that_may_serve(models: Pat
             owner = load_settings({"NORMALCY_DATABASE_URL": url, "NORMALCY_DATA_DIR": str(tmp_path)})
             await asyncio.to_thread(on_database, owner, upgrade)
             service_url = as_login(url, "normalcy_service", "secret")
-            async with open_service(replace(owner, database_url=service_url, models_dir=models)) as service:
+            async with open_runtime(replace(owner, database_url=service_url, models_dir=models)) as service:
                 assert service.login_warnings == ()
         finally:
             fresh.run(f"CREATE ROLE {SERVICE_LOGIN}")

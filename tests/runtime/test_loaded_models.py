@@ -1,0 +1,84 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.errors import InvalidArtefact, NoModelLoaded, UnknownSite, UnknownVersion
+from app.runtime import loaded_models as module
+from app.runtime.load_model import Backend, ServedModel, choose_backend, prepare
+from app.runtime.loaded_models import LoadedModels
+from app.settings import load_settings
+from tests.web.serving import publish_small
+
+BACKEND = choose_backend(load_settings({}))
+
+
+@pytest.fixture(scope="module")
+def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("models")
+    for number in range(3):
+        publish_small(root, "SoV", f"1.{number}.0", number)
+    return root
+
+
+def test_a_model_is_read_once_however_many_ask(models_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readings: list[tuple[str, str]] = []
+
+    def counted(root: Path, backend: Backend, site: str, version: str) -> ServedModel:
+        readings.append((site, version))
+        return prepare(root, backend, site, version)
+
+    monkeypatch.setattr(module, "prepare", counted)
+
+    async def main() -> None:
+        loaded_models = LoadedModels(models_dir, BACKEND)
+        found = await asyncio.gather(*(loaded_models.find("SoV", "1.0.0") for _ in range(5)))
+        assert len({id(model) for model in found}) == 1
+        assert await loaded_models.find("SoV", "1.0.0") is found[0]
+
+    asyncio.run(main())
+    assert readings == [("SoV", "1.0.0")]
+
+
+def test_the_former_version_stays_at_hand(models_dir: Path) -> None:
+    async def main() -> None:
+        loaded_models = LoadedModels(models_dir, BACKEND)
+        older, newer = await loaded_models.fetch("SoV", "1.0.0"), await loaded_models.fetch("SoV", "1.1.0")
+        loaded_models.make_current(older)
+        loaded_models.make_current(newer)
+        assert loaded_models.find_current("SoV") is newer
+        assert await loaded_models.find("SoV", "1.0.0") is older
+        assert [model.ref.version for model in loaded_models.loaded] == ["1.1.0", "1.0.0"]
+
+    asyncio.run(main())
+
+
+def test_versions_that_nobody_asks_for_any_more_make_room(models_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "OTHERS", 1)
+
+    async def main() -> None:
+        loaded_models = LoadedModels(models_dir, BACKEND)
+        loaded_models.make_current(await loaded_models.fetch("SoV", "1.2.0"))
+        await loaded_models.fetch("SoV", "1.0.0")
+        await loaded_models.fetch("SoV", "1.1.0")
+        assert [model.ref.version for model in loaded_models.loaded] == ["1.2.0", "1.1.0"]
+
+    asyncio.run(main())
+
+
+def test_what_is_not_there_is_named(models_dir: Path) -> None:
+    async def main() -> None:
+        loaded_models = LoadedModels(models_dir, BACKEND)
+        with pytest.raises(NoModelLoaded):
+            await loaded_models.find("SoV")
+        loaded_models.make_current(await loaded_models.fetch("SoV", "1.0.0"))
+        with pytest.raises(UnknownSite):
+            await loaded_models.find("AA")
+        with pytest.raises(UnknownSite):
+            await loaded_models.find("../SoV", "1.0.0")
+        with pytest.raises(UnknownVersion):
+            await loaded_models.find("SoV", "../1.0.0")
+        with pytest.raises(InvalidArtefact, match="not the one on record"):
+            await loaded_models.fetch("SoV", "1.0.0", "0" * 64)
+
+    asyncio.run(main())
