@@ -10,10 +10,10 @@ from alembic import op
 from app.audit.chain import SERVICE
 from app.audit.changes import activation_change, key_change, short_chain
 from app.audit.records import NewRecord
+from app.clock import utc_now
 from app.database.appender import AuditRow
 from app.database.keys import ApiKey
 from app.database.partitions import create_ahead
-from app.database.times import utc_now
 from app.domain.card import ModelRef
 
 revision = "0004"
