@@ -27,9 +27,9 @@ from app.domain.patient import Patient, Sex
 from app.formats.card_markdown import card_markdown
 from app.inference.executor import ReadyModel, linear_reference
 from app.inference.numpy_executor import NumpyExecutor
-from app.maths.kernels import Kernel
-from app.maths.posterior import HeteroscedasticPosterior, SparseGP
-from app.maths.scaling import Scaling
+from app.maths.gp.kernels import Kernel
+from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
+from app.maths.gp.scaling import Scaling
 from app.store import publish
 from app.training.gates import calibration_gates
 

@@ -7,11 +7,10 @@ import numpy as np
 
 from app.benchmark.reference import ReferenceCase, read_reference
 from app.errors import UnverifiedResult
-from app.maths import normalcy
-from app.maths.hdi_proof import proven
-from app.maths.intervals import Intervals
-from app.maths.moments import Array, Moments
-from app.maths.oriented import limits_allowed, orient
+from app.maths.moments import Array, Intervals, Moments
+from app.maths.score import normalcy
+from app.maths.score.hdi_search import proven
+from app.maths.score.oriented import limits_allowed, orient
 
 END_POINT_LIMIT = 1e-6  # of the width
 EXCEEDANCE_LIMIT = 1e-10

@@ -14,10 +14,10 @@ from sklearn.ensemble import IsolationForest
 
 from app.domain.context import AgeTransform
 from app.domain.patient import bmi_kg_m2
-from app.maths import normalcy, predictive
-from app.maths.metrics import weighted_kendall_tau
+from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array
-from app.maths.posterior import HeteroscedasticPosterior
+from app.maths.score import normalcy, predictive
+from app.maths.statistics.metrics import weighted_kendall_tau
 from app.training.bodies import ADULT_FROM_YEARS
 from app.training.cohort import SITES, SimulatedPeople, measured, simulate_cohort
 from app.training.fit import fit

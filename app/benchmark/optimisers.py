@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.maths.gp.scaling import Scaling
 from app.maths.moments import Array
-from app.maths.scaling import Scaling
 from app.training.inducing import starting_points
 from app.training.recipe import Recipe
 from app.training.stages import CONSTANT_SPREAD, Stages

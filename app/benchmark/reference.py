@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from app.maths import normalcy
 from app.maths.moments import Moments
+from app.maths.score import normalcy
 
 DIGITS = 20
 CONVERGED = 1e-10  # a correction, in widths; the next would be its square

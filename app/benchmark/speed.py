@@ -15,9 +15,9 @@ from typing import Protocol
 import numpy as np
 
 from app.benchmark.accuracy import shortest_window
-from app.maths import normalcy
-from app.maths.hdi import starting_table
 from app.maths.moments import Array, Moments
+from app.maths.score import normalcy
+from app.maths.score.hdi import starting_table
 
 DRAWS = 30_000  # as many as the paper takes
 SAMPLED_PATIENTS = 40  # of each round: 10,000 would take half a minute

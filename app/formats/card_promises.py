@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from app import __version__
 from app.domain.card import Gate, ModelCard, TailCheck, tail_gate
 from app.formats.markdown import percent, table
-from app.maths.binomial import shares_found
+from app.maths.statistics.metrics import shares_found
 
 CHANCE = 0.9
 ROUNDING = 1e-9  # of a count of people that was stored as a share

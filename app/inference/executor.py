@@ -6,8 +6,8 @@ from typing import Protocol
 import numpy as np
 
 from app.domain.card import Comparators, ModelCard, ModelRef
-from app.maths.linear import LinearReference
 from app.maths.moments import Array, Moments
+from app.maths.statistics.linear import LinearReference
 
 
 class Executor(Protocol):

@@ -8,10 +8,9 @@ import numpy as np
 from app.domain.context import AgeTransform, covariates
 from app.domain.golden import GoldenCase, GoldenInput, GoldenMoments, GoldenOutputs
 from app.inference.executor import Executor
-from app.maths import normalcy, predictive
-from app.maths.intervals import Intervals
-from app.maths.moments import Array, Moments
-from app.maths.thresholds import threshold_diameter
+from app.maths.moments import Array, Intervals, Moments
+from app.maths.score import normalcy, predictive
+from app.maths.score.thresholds import threshold_diameter
 
 MOMENT_TOLERANCE = 1e-9  # standardised units; NumPy and GPflow were seen to agree to 1e-12, backends to 4e-10
 TOLERANCE = 1e-8  # of outputs: what single, batch and every backend promise

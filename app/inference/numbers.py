@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from app.domain.context import covariates
 from app.domain.patient import Patient
 from app.inference.executor import ReadyModel
-from app.maths import normalcy, predictive
-from app.maths.intervals import Intervals
-from app.maths.linear import LinearReference
-from app.maths.moments import Array, Moments
-from app.maths.thresholds import threshold_diameter
+from app.maths.moments import Array, Intervals, Moments
+from app.maths.score import normalcy, predictive
+from app.maths.score.thresholds import threshold_diameter
+from app.maths.statistics.linear import LinearReference
 
 REFERENCE_MASS = 0.95  # of the predictive interval, of a threshold's diameters and of W2, whatever was asked
 POSITION_LIMITS = (2.0, -2.0)

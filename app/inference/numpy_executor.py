@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from app.inference.executor import ReadyModel, linear_reference
+from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array, Moments
-from app.maths.posterior import HeteroscedasticPosterior
 from app.store import StoredModel
 
 

@@ -17,8 +17,8 @@ import tensorflow as tf
 
 from app.errors import InvalidSettings
 from app.inference.executor import ReadyModel, linear_reference
+from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
 from app.maths.moments import Array, Moments
-from app.maths.posterior import HeteroscedasticPosterior, SparseGP
 from app.store import StoredModel
 
 BLOCK_ROWS = 16_384  # a block's matrices take some 15 MB at 55 inducing points

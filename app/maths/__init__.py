@@ -1,4 +1,4 @@
-"""The numbers: kernels, the sparse posterior, the distribution of NS, comparators, metrics. NumPy and SciPy only.
+"""The numbers: `gp` (kernels, sparse posterior), `score` (distribution of NS), `statistics`. NumPy and SciPy only.
 
 No file, no clock, no logging, no global random state: everything comes in as an argument and goes out as a
 frozen value. Arrays are float64 with their shape stated where they are declared.

@@ -1,4 +1,4 @@
-"""What the two Gaussian processes say of N people: all that the distribution of NS depends on."""
+"""What the two Gaussian processes say about N people, and intervals of what follows from it."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+
+def freeze(*arrays: Array) -> None:
+    """Make arrays read-only, so that a value built from them stays what it is."""
+    for array in arrays:
+        array.setflags(write=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +22,13 @@ class Moments:
     v1: Array  # [N] mm²
     m2: Array  # [N] expected log standard deviation, log mm
     v2: Array  # [N]
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    low: Array  # [N]
+    high: Array  # [N], never below low
+
+    @property
+    def width(self) -> Array:
+        return self.high - self.low

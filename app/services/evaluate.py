@@ -19,8 +19,14 @@ from app.formats.figures import Curve
 from app.inference.executor import ReadyModel
 from app.inference.numbers import numbers
 from app.inference.scoring import score
-from app.maths.metrics import average_precision, kolmogorov_distance, precision_recall_curve, roc_auc, roc_curve
 from app.maths.moments import Array
+from app.maths.statistics.metrics import (
+    average_precision,
+    kolmogorov_distance,
+    precision_recall_curve,
+    roc_auc,
+    roc_curve,
+)
 from app.training.people import Table
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from app.errors import GateFailed
 from app.formats.card_markdown import card_markdown
 from app.inference.golden import check_golden, golden_cases
 from app.inference.numpy_executor import NumpyExecutor
-from app.maths import normalcy
-from app.maths.linear import fit_linear
+from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array, Moments
-from app.maths.posterior import HeteroscedasticPosterior
+from app.maths.score import normalcy
+from app.maths.statistics.linear import fit_linear
 from app.store import publish as publish_in_store
 from app.training.calibration import cross_validate, summarise
 from app.training.fit import Fit, fit

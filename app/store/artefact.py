@@ -9,7 +9,7 @@ from app.domain.card import CARD_FORMAT, NOT_GAUSSIAN, ModelCard
 from app.domain.context import covariate_names
 from app.domain.golden import GOLDEN_FORMAT, GoldenCase, GoldenFile
 from app.errors import InvalidArtefact
-from app.maths.posterior import HeteroscedasticPosterior
+from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.store import canonical_json, npz
 
 CARD, POSTERIOR, GOLDEN, CARD_FOR_PEOPLE = "card.json", "posterior.npz", "golden.json", "CARD.md"

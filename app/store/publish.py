@@ -10,7 +10,7 @@ from pathlib import Path
 from app.domain.card import ModelCard, ModelRef
 from app.domain.golden import GoldenCase
 from app.errors import InvalidName, VersionExists
-from app.maths.posterior import HeteroscedasticPosterior
+from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.store.artefact import Artefact, encode
 from app.store.digest import SUMS, sha256, sums_of
 from app.store.names import is_site, is_version

@@ -6,7 +6,7 @@ from pathlib import Path
 from app.domain.card import ModelCard, ModelRef
 from app.domain.golden import GoldenCase
 from app.errors import InvalidArtefact, UnknownSite, UnknownVersion
-from app.maths.posterior import HeteroscedasticPosterior
+from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.store.artefact import CARD, FILES, decode
 from app.store.digest import SUMS, check_sums, sha256
 from app.store.names import is_site, is_version, version_order

@@ -13,6 +13,6 @@ NumPy posterior of `app.maths`, proven equal to GPflow's own.
 Importing this package imports no TensorFlow; importing `fit` does, by way of `stack`.
 
 To add a recipe: a classmethod of `Recipe` with its evidence. To add an option: a field of `Recipe` (it then stands
-on every card), read where it matters. A new kernel needs its shape in `app.maths.kernels` and a line each in `prior`
+on every card), read where it matters. A new kernel needs its shape in `app.maths.gp.kernels` and a line each in `prior`
 and `export`.
 """

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from app.domain.card import EVERYBODY, Calibration, MethodFit, TailCheck
-from app.maths import predictive
-from app.maths.linear import SMALLEST_SD_SHARE, fit_linear
-from app.maths.metrics import kolmogorov_distance
 from app.maths.moments import Array, Moments
+from app.maths.score import predictive
+from app.maths.statistics.linear import SMALLEST_SD_SHARE, fit_linear
+from app.maths.statistics.metrics import kolmogorov_distance
 from app.training.people import AGE_BANDS, in_band
 
 TAIL = 0.025  # outside each end of the central 95% interval

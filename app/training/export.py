@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from app.maths.kernels import Kernel
+from app.maths.gp.kernels import Kernel
+from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
+from app.maths.gp.scaling import Scaling
 from app.maths.moments import Array, Moments
-from app.maths.posterior import HeteroscedasticPosterior, SparseGP
-from app.maths.scaling import Scaling
 from app.training.likelihood import ConstantSpread
 from app.training.stack import gpflow
 

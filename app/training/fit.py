@@ -9,9 +9,9 @@ import numpy as np
 
 from app.domain.card import TrainingRecord
 from app.errors import TrainingFailed
+from app.maths.gp.posterior import HeteroscedasticPosterior
+from app.maths.gp.scaling import Scaling
 from app.maths.moments import Array, Moments
-from app.maths.posterior import HeteroscedasticPosterior
-from app.maths.scaling import Scaling
 from app.training.export import posterior_of, reference_of
 from app.training.inducing import starting_points
 from app.training.recipe import Recipe

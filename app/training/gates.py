@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from app.domain.card import EVERYBODY, Calibration, Gate, TailCheck, tail_gate
-from app.maths.binomial import count_limits
+from app.maths.statistics.metrics import count_limits
 
 IDEAL_TAIL = 0.025
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from app.maths.kernels import SHAPES
+from app.maths.gp.kernels import SHAPES
 
 Optimiser = Literal["lbfgs", "paper"]
 

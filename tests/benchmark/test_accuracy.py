@@ -12,7 +12,7 @@ from app.benchmark.accuracy import (
     shortest_window,
 )
 from app.benchmark.reference import ReferenceCase, ScoreQuery, read_reference, solve
-from tests.maths.test_hdi import REFERENCE
+from tests.maths.score.test_hdi import REFERENCE
 
 
 def test_shortest_window_is_the_shortest_of_all() -> None:
@@ -41,8 +41,8 @@ def test_random_cases_reach_every_edge() -> None:
 
 def test_self_check_counts_what_it_cannot_prove(monkeypatch: pytest.MonkeyPatch) -> None:
     assert self_check(300, seed=1) == SelfCheckReport(300, 0)
-    monkeypatch.setattr("app.maths.hdi_newton.SMALL_CORRECTION", 0.05)  # accepts intervals that are far off
-    monkeypatch.setattr("app.maths.hdi_newton.SMALL_CHANGE", 10.0)
+    monkeypatch.setattr("app.maths.score.hdi.SMALL_CORRECTION", 0.05)  # accepts intervals that are far off
+    monkeypatch.setattr("app.maths.score.hdi.SMALL_CHANGE", 10.0)
     assert self_check(300, seed=1).failures > 20
 
 

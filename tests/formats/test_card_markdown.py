@@ -9,7 +9,7 @@ from app.domain.card import Gate, ModelCard, TailCheck, tail_gate
 from app.formats.card_markdown import NOT_FOR_CARE, card_markdown
 from app.formats.card_promises import COVERAGE_OF_SINGLE_MODELS
 from app.formats.markdown import percent
-from app.maths.binomial import shares_found
+from app.maths.statistics.metrics import shares_found
 from app.store import load
 from app.training.gates import calibration_gates
 from tests.samples import a_card

@@ -6,9 +6,9 @@ import pytest
 from app.errors import InvalidSettings
 from app.inference.numpy_executor import NumpyExecutor
 from app.inference.tensorflow_executor import SHAPES, TensorflowExecutor, choose_device
-from app.maths import kernels
+from app.maths.gp import kernels
+from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
 from app.maths.moments import Array
-from app.maths.posterior import HeteroscedasticPosterior, SparseGP
 from tests.samples import a_posterior
 
 

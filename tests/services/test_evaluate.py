@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 from app.inference.executor import ReadyModel
 from app.inference.numpy_executor import NumpyExecutor
-from app.maths.posterior import HeteroscedasticPosterior, SparseGP
-from app.maths.scaling import Scaling
+from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
+from app.maths.gp.scaling import Scaling
 from app.services.evaluate import evaluate, pictures
 from app.training.table import read_table
 from tests.samples import a_ready_model

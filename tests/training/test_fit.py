@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from app.errors import TrainingFailed
-from app.maths.kernels import SHAPES
+from app.maths.gp.kernels import SHAPES
+from app.maths.gp.posterior import HeteroscedasticPosterior
+from app.maths.gp.scaling import Scaling
 from app.maths.moments import Array, Moments
-from app.maths.posterior import HeteroscedasticPosterior
-from app.maths.scaling import Scaling
 from app.training.export import posterior_of, reference_of
 from app.training.fit import Fit, fit
 from app.training.recipe import Recipe

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from app.maths.scaling import Scaling
+from app.maths.gp.scaling import Scaling
 from app.training import paper_optimiser
 from app.training.svgp import untrained
 from tests.training.problems import people, short

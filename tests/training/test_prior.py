@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.maths.kernels import SHAPES
+from app.maths.gp.kernels import SHAPES
 from app.training.prior import KERNELS, log_sd_kernel, mean_kernel
 from app.training.recipe import Recipe
 from app.training.stack import gpflow

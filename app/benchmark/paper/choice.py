@@ -17,9 +17,9 @@ from app.benchmark.paper.plan import Scope, choosing
 from app.benchmark.paper.pool import Report, Runner
 from app.benchmark.paper.recipes import Choice
 from app.benchmark.paper.work import Done
-from app.maths.metrics import average_precision, roc_auc
 from app.maths.moments import Array, Moments
-from app.maths.normalcy import expected_score
+from app.maths.score.normalcy import expected_score
+from app.maths.statistics.metrics import average_precision, roc_auc
 
 
 @dataclass(frozen=True, slots=True)

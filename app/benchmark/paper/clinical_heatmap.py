@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from app.domain.context import covariate_columns
 from app.domain.patient import Sex, haycock_bsa_m2
-from app.maths import normalcy
+from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array
-from app.maths.posterior import HeteroscedasticPosterior
+from app.maths.score import normalcy
 from app.training.bodies import ADULT_FROM_YEARS
 from app.training.cohort import SimulatedPeople
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from app.benchmark.paper.methods import Method
 from app.benchmark.paper.methods.qcad import Qcad
 from app.benchmark.paper.methods.rocod import Rocod
-from app.maths.linear import LinearReference, fit_linear
-from app.maths.posterior import HeteroscedasticPosterior
+from app.maths.gp.posterior import HeteroscedasticPosterior
+from app.maths.statistics.linear import LinearReference, fit_linear
 from app.training.cohort import SimulatedPeople
 from app.training.fit import fit
 from app.training.recipe import Recipe

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from app.benchmark.paper.clinical_models import Models
-from app.maths import normalcy
-from app.maths.intervals import Intervals
-from app.maths.moments import Array, Moments
+from app.maths.moments import Array, Intervals, Moments
+from app.maths.score import normalcy
 from app.training.cohort import SimulatedPeople
 
 CUT = 2.0

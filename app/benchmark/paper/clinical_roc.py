@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from app.benchmark.paper.clinical_models import Models
 from app.benchmark.paper.methods.linear import altman_z
-from app.maths import delong, normalcy
-from app.maths.metrics import roc_curve
 from app.maths.moments import Array
+from app.maths.score import normalcy
+from app.maths.statistics.metrics import RocAreas, compare_areas, roc_areas, roc_curve
 from app.training.cohort import SimulatedPeople
 
 NS = "NS"
@@ -36,7 +36,7 @@ def scores(models: Models, patients: SimulatedPeople, site: str) -> dict[str, Ar
 def ranked(label: NDArray[np.bool_], found: dict[str, Array]) -> dict[str, Any]:
     """The area of every score with its error, its difference from NS, and the corners of its curve."""
     names = list(found)
-    areas = delong.areas(label, np.vstack(list(found.values())))
+    areas = roc_areas(label, np.vstack(list(found.values())))
     methods = {
         name: {
             "area": float(areas.area[k]),
@@ -49,9 +49,9 @@ def ranked(label: NDArray[np.bool_], found: dict[str, Array]) -> dict[str, Any]:
     return {"positive": int(label.sum()), "negative": int((~label).sum()), "methods": methods}
 
 
-def _versus(areas: delong.Areas, method: int, ns: int) -> dict[str, float]:
+def _versus(areas: RocAreas, method: int, ns: int) -> dict[str, float]:
     """NS less the method: positive where NS ranks better."""
-    found = delong.compare(areas, ns, method)
+    found = compare_areas(areas, ns, method)
     return {"difference": found.difference, "standard_error": found.standard_error, "p": found.p}
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from app.benchmark.paper.methods import Method
 from app.benchmark.paper.methods.joint import IsolationForest
 from app.benchmark.paper.methods.rocod import Rocod
-from app.maths import normalcy
 from app.maths.moments import Array, Moments
+from app.maths.score import normalcy
 from app.training.fit import fit
 from app.training.recipe import Recipe
 

@@ -9,9 +9,9 @@ import numpy as np
 from app.benchmark.paper.methods import Answer
 from app.benchmark.paper.protocol import Labels, Rows
 from app.benchmark.paper.work import Done
-from app.maths.metrics import average_precision, roc_auc
 from app.maths.moments import Array, Moments
-from app.maths.normalcy import context_width, expected_score, hdi
+from app.maths.score.normalcy import context_width, expected_score, hdi
+from app.maths.statistics.metrics import average_precision, roc_auc
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from app.maths import normalcy
-from app.maths.metrics import roc_auc
+from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array, Moments
-from app.maths.posterior import HeteroscedasticPosterior
+from app.maths.score import normalcy
+from app.maths.statistics.metrics import roc_auc
 from app.training.cohort import SimulatedPeople, simulate_bicuspid, simulate_cohort
 from app.training.fit import fit
 from app.training.recipe import Recipe

@@ -2,7 +2,7 @@
 
 from app.benchmark.paper.contexts_alone import DETECTORS, sparseness
 from app.benchmark.paper.study import Spread, Study, spread
-from app.maths.metrics import weighted_kendall_tau
+from app.maths.statistics.metrics import weighted_kendall_tau
 
 WIDTHS = {"i(x, y)": "width", "W2": "context_width"}
 

@@ -13,10 +13,9 @@ from app.benchmark.paper.clinical_models import Models, learn
 from app.benchmark.paper.clinical_patients import Reading, borderline, counts, read
 from app.benchmark.paper.clinical_roc import ranked, scores
 from app.domain.patient import haycock_bsa_m2
-from app.maths import normalcy
-from app.maths.intervals import Intervals
-from app.maths.metrics import roc_auc
-from app.maths.moments import Moments
+from app.maths.moments import Intervals, Moments
+from app.maths.score import normalcy
+from app.maths.statistics.metrics import roc_auc
 from app.training.cohort import simulate_bicuspid, simulate_cohort
 from tests.training.problems import SHORT
 

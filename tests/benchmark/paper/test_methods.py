@@ -5,8 +5,8 @@ from app.benchmark.paper.methods import FITTED, METHODS, make
 from app.benchmark.paper.methods.qcad import percentile_score
 from app.benchmark.paper.methods.rocod import Rocod
 from app.benchmark.paper.recipes import Choice
-from app.maths.metrics import roc_auc
 from app.maths.moments import Array
+from app.maths.statistics.metrics import roc_auc
 from tests.benchmark.paper.problems import line
 
 CONDITIONAL = ("Z-score", "Altman", "QCAD", "ROCOD")

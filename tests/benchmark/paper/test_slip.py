@@ -11,8 +11,8 @@ import pytest
 
 from app.benchmark.paper import slip
 from app.benchmark.paper.slip_chapter import headline, render
-from app.maths import normalcy
 from app.maths.moments import Moments
+from app.maths.score import normalcy
 from tests.training.problems import short
 
 pytestmark = pytest.mark.gpflow

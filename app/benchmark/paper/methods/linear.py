@@ -3,8 +3,8 @@
 import numpy as np
 
 from app.benchmark.paper.methods import Answer
-from app.maths.linear import SMALLEST_SD_SHARE, LinearReference, fit_linear
 from app.maths.moments import Array
+from app.maths.statistics.linear import SMALLEST_SD_SHARE, LinearReference, fit_linear
 
 
 class LinearZ:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.benchmark.paper.methods import Answer
-from app.maths.linear import fit_linear
 from app.maths.moments import Array
+from app.maths.statistics.linear import fit_linear
 
 REACH = 0.1  # Gower distance: the mean over contexts of |difference| / range; a similarity of at least 0.9
 

@@ -1,0 +1,1 @@
+"""Linear comparators, and how well a score ranks and is calibrated."""
