@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from app.domain.card import EVERYBODY, ModelCard, TailCheck, tail_gate
 from app.training.gates import FAMILY_ERROR, calibration_gates, failures, tail_gates
-from app.training.people import AGE_BANDS
+from app.training.table import AGE_BANDS
 
 SEXES = ("male", "female")
 BAND_SHARES = (0.15, 0.31, 0.41, 0.13)  # of the age bands in the simulated cohort

@@ -13,9 +13,9 @@ import numpy as np
 
 from app.maths.gp.scaling import Scaling
 from app.maths.moments import Array
-from app.training.inducing import starting_points
+from app.training.fit import CONSTANT_SPREAD, Stages
+from app.training.model import starting_points
 from app.training.recipe import Recipe
-from app.training.stages import CONSTANT_SPREAD, Stages
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from app.domain.convention import Convention
 from app.services.train import TrainingPlan, train
 from app.training.fit import fit
 from app.training.recipe import Recipe
-from app.training.table import accepted_table
+from app.training.table_checks import accepted_table
 
 
 @dataclass(frozen=True, slots=True)

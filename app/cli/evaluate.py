@@ -33,7 +33,7 @@ def evaluate(
     from app.inference.numpy_executor import ready
     from app.services import evaluate as service
     from app.store import highest_version, load
-    from app.training.labelled import read_labelled
+    from app.training.table_checks import read_labelled
 
     people = read_labelled(table, diameter_column, label_column, truth_column)
     model = ready(load(models, site, version or highest_version(models, site)))

@@ -40,7 +40,7 @@ def train(
     """Check the table, fit, measure on held-out folds, pass the gates, publish."""
     from app.store import check_new_version
     from app.training.recipe import Recipe
-    from app.training.table import accepted_table
+    from app.training.table_checks import accepted_table
 
     if robust:
         raise GateFailed([NOT_GAUSSIAN, "Train without --robust and correct the rows that the table's checks name."])

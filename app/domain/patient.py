@@ -48,12 +48,6 @@ def haycock_bsa_m2(height_cm: Size, weight_kg: Size) -> Size:
     return area
 
 
-def dubois_bsa_m2(height_cm: Size, weight_kg: Size) -> Size:
-    """Body surface area by Du Bois and Du Bois 1916."""
-    area: Size = 0.007184 * height_cm**0.725 * weight_kg**0.425
-    return area
-
-
 def bmi_kg_m2(height_cm: Size, weight_kg: Size) -> Size:
     """Body mass index."""
     return weight_kg / (height_cm / 100.0) ** 2

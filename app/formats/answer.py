@@ -32,7 +32,7 @@ from app.domain.score import (
 )
 from app.errors import UnverifiedResult
 from app.formats.digits import significant
-from app.formats.sentences import Summary, intended_use
+from app.formats.summaries import Summary, intended_use
 
 Json = dict[str, Any]
 SIMULATED = "simulated"

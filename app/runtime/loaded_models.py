@@ -11,7 +11,7 @@ from app.errors import InvalidArtefact, NoModelLoaded, SiteNotServed, UnknownSit
 from app.formats.score_request import CURRENT
 from app.runtime.load_model import Backend, ServedModel, prepare
 from app.store import highest_version, sites, versions_of
-from app.store.digest import SUMS
+from app.store.artefact import SUMS
 
 OTHERS = 16  # versions kept beside the current ones; each takes some 100 kB
 

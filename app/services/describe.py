@@ -12,7 +12,7 @@ from app.domain.limits import LIMITS
 from app.domain.patient import Sex
 from app.errors import InvalidArtefact
 from app.formats.digits import rounded
-from app.formats.sentences import SITES
+from app.formats.summaries import SITES
 from app.runtime.loaded_models import LoadedModels
 from app.runtime.runtime import Runtime
 from app.store import load

@@ -27,7 +27,7 @@ from app.maths.statistics.metrics import (
     roc_auc,
     roc_curve,
 )
-from app.training.people import Table
+from app.training.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,8 +10,8 @@ from app.errors import FieldError, InvalidInput, NoModelLoaded, UnknownSite, Unk
 from app.formats.answer import BODY, Json, Result, provenance, single, study
 from app.formats.faults import unknown_site, unknown_version
 from app.formats.score_request import CURRENT, ScoreRequest
-from app.formats.sentences import Judged, summarise
 from app.formats.study_request import StudyRequest
+from app.formats.summaries import Judged, summarise
 from app.inference.scoring import Scored
 from app.runtime.load_model import ServedModel
 from app.runtime.runtime import Runtime

@@ -26,8 +26,8 @@ from app.store import publish as publish_in_store
 from app.training.calibration import cross_validate, summarise
 from app.training.fit import Fit, fit
 from app.training.gates import calibration_gates, check_gates, failures
-from app.training.people import Table, training_ranges
 from app.training.recipe import Recipe
+from app.training.table import Table, training_ranges
 
 Report = Callable[[str, float], None]
 

@@ -4,12 +4,12 @@
         card.json       what the version is, from what it was made, how far to trust it
         posterior.npz   the arrays that predict: float64, nothing that could be executed
         golden.json     patients whose numbers the version must reproduce
-        CARD.md         the card for people
+        CARD.md         the card for human readers
         SHA256SUMS      one line per file above; the SHA-256 of these lines is the digest of the version
 
-What does not live here: which version is current (an activation on record, or the highest), the numbers
-(`app.maths`), running the golden cases (`app.inference`). To change what a version holds, raise the format
-number in `app.domain` and teach `artefact` to read both.
+Not in this package: which version is current (a recorded activation, or the highest), the numbers (`app.maths`),
+running the golden cases (`app.inference`). To change what a version holds, raise the format number in `app.domain`
+and make `artefact` read both.
 """
 
 from app.store.publish import check_new_version, publish

@@ -11,9 +11,8 @@ from app.domain.card import ModelCard, ModelRef
 from app.domain.golden import GoldenCase
 from app.errors import InvalidName, VersionExists
 from app.maths.gp.posterior import HeteroscedasticPosterior
-from app.store.artefact import Artefact, encode
-from app.store.digest import SUMS, sha256, sums_of
-from app.store.names import is_site, is_version
+from app.store.artefact import SUMS, Artefact, encode, sha256, sums_of
+from app.store.registry import is_site, is_version
 
 
 def publish(
@@ -37,22 +36,22 @@ def publish(
 
 
 def check_new_version(root: Path, site: str, version: str) -> None:
-    """Could this version be published? To be asked before minutes of training, and again in `publish`."""
+    """Raise unless this version can be published. Checked before minutes of training, and again in `publish`."""
     if not is_site(site):
-        raise InvalidName("A site is named by a letter and up to 31 letters, digits, _ or -.")
+        raise InvalidName("The name of a site is a letter followed by up to 31 letters, digits, _ or -.")
     if not is_version(version):
-        raise InvalidName("A version is MAJOR.MINOR.PATCH, as 1.0.0, or with a pre-release, as 1.1.0-rc.1.")
+        raise InvalidName("A version is MAJOR.MINOR.PATCH, such as 1.0.0, or a pre-release of it, such as 1.1.0-rc.1.")
     # Where the file system ignores case the two would share one folder.
     for entry in root.iterdir() if root.is_dir() else ():
         if entry.name != site and entry.name.casefold() == site.casefold():
             raise InvalidName(f"The site {site} differs from {entry.name} only by case.")
     if os.path.lexists(root / site / version):
         raise VersionExists(site, version)
-    standing = next(path for path in (root, *root.absolute().parents) if path.exists())
-    if not standing.is_dir():
-        raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(standing))
-    if not os.access(standing, os.W_OK):
-        raise PermissionError(EACCES, os.strerror(EACCES), str(standing))
+    existing = next(path for path in (root, *root.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(existing))
+    if not os.access(existing, os.W_OK):
+        raise PermissionError(EACCES, os.strerror(EACCES), str(existing))
 
 
 def _appear_whole(files: Mapping[str, bytes], target: Path, card: ModelCard) -> None:
@@ -63,7 +62,7 @@ def _appear_whole(files: Mapping[str, bytes], target: Path, card: ModelCard) -> 
         hidden.chmod(0o755)
         _sync(hidden)
         try:
-            # The rename fails where a version stands by now: of two publishers at once, one wins.
+            # The rename fails if the version exists by now: of two publishers at once, one wins.
             os.rename(hidden, target)
         except OSError as error:
             if os.path.lexists(target):

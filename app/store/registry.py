@@ -1,5 +1,9 @@
-"""The folder of models, read: which versions there are, and one of them with every byte checked."""
+"""The published versions in a folder: their names, which there are, and one of them loaded with every byte checked.
 
+Names of sites and versions are safe as folder names; versions are ordered as semantic versions are.
+"""
+
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,9 +11,16 @@ from app.domain.card import ModelCard, ModelRef
 from app.domain.golden import GoldenCase
 from app.errors import InvalidArtefact, UnknownSite, UnknownVersion
 from app.maths.gp.posterior import HeteroscedasticPosterior
-from app.store.artefact import CARD, FILES, decode
-from app.store.digest import SUMS, check_sums, sha256
-from app.store.names import is_site, is_version, version_order
+from app.store.artefact import CARD, FILES, SUMS, check_sums, decode, sha256
+
+SITE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+
+_NUMBER = r"(?:0|[1-9][0-9]{0,8})"
+_PRERELEASE_PART = r"(?:0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+VERSION = re.compile(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_PRERELEASE_PART}(?:\.{_PRERELEASE_PART})*))?")
+LONGEST_VERSION = 64  # characters; leaves room for the temporary folder's name on every file system
+
+VersionOrder = tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +35,30 @@ class StoredModel:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """One version and its digest, or why it is refused."""
+    """One version with its digest, or with what is wrong with it."""
 
     site: str
     version: str
     sha256: str | None
     refused: InvalidArtefact | None
+
+
+def is_site(name: str) -> bool:
+    return SITE.fullmatch(name) is not None
+
+
+def is_version(name: str) -> bool:
+    return len(name) <= LONGEST_VERSION and VERSION.fullmatch(name) is not None
+
+
+def version_order(version: str) -> VersionOrder:
+    """A sort key by the precedence of semver 2.0.0: 1.0.0-2 < 1.0.0-10 < 1.0.0-rc < 1.0.0 < 1.0.1."""
+    match = VERSION.fullmatch(version)
+    if match is None:
+        raise ValueError(f"{version!r} is not a semantic version")
+    parts = match[4].split(".") if match[4] else []
+    prerelease = tuple((False, int(p), "") if p.isdigit() else (True, 0, p) for p in parts)
+    return tuple(int(match[k]) for k in (1, 2, 3)), not parts, prerelease
 
 
 def versions(root: Path) -> dict[str, tuple[str, ...]]:
@@ -57,19 +86,14 @@ def highest_version(root: Path, site: str) -> str:
     return versions_of(root, site)[-1]
 
 
-def load(root: Path, site: str, version: str, expected_sha256: str | None = None) -> StoredModel:
-    """Each file is read once, compared with its digest, and only then parsed.
-
-    `expected_sha256` is the digest on record elsewhere, if there is one: it shows that a whole version was replaced.
-    """
+def load(root: Path, site: str, version: str) -> StoredModel:
+    """Each file is read once, compared with its digest, and only then parsed."""
     if version not in versions_of(root, site):
         raise UnknownVersion(site, version)
     files = _read_files(root / site / version)
     sums = files.pop(SUMS)
     check_sums(sums, files)
     ref = ModelRef(site, version, sha256(sums))
-    if expected_sha256 not in (None, ref.sha256):
-        raise InvalidArtefact(SUMS, "the digest of this version is not the one on record.")
     artefact = decode(files)
     _check_identity(artefact.card, ref)
     return StoredModel(ref, artefact.card, artefact.posterior, artefact.golden)

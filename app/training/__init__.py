@@ -1,18 +1,19 @@
-"""From a table of healthy people to a trained model: the only room that knows GPflow.
+"""From a table of healthy people to a trained model: the only package that imports GPflow.
 
-Here live the checks of a hospital's table, the simulated cohort, the recipes, the fit, its calibration on held-out
-people and the gates of publication. Files are read and written elsewhere, and so is prediction: a fit ends in the
-NumPy posterior of `app.maths`, proven equal to GPflow's own.
+It checks a hospital's table, simulates cohorts, fits, calibrates on held-out people and decides by gates whether a
+model may be published. Prediction is not its task: a fit ends in the NumPy posterior of `app.maths`, proven equal to
+GPflow's own.
 
-    fit       raw numbers in, posterior and record out      recipe            what to fit and how, as plain options
-    stages    the stages in order, second attempts          lbfgs             full-batch L-BFGS
-    inducing  where the inducing points start               paper_optimiser   natural gradient and Adam
-    prior     kernels and the priors on them                svgp, likelihood  the model as GPflow knows it
-    export    from GPflow to NumPy, and what to prove it by  collapsed, noise  the same with q(f1) at its optimum
+    table            a table of people, read from CSV          model            the SVGP: kernels, priors, likelihood
+    table_checks     whether it can be trained on              collapsed_model  the same with q(f1) at its optimum
+    cohort, bodies   simulated people                          optimisers       L-BFGS, and the paper's
+    recipe           what to fit and how, as plain options     export           from GPflow to NumPy
+    fit              the stages in order, then the export      calibration      measured on held-out people
+    gpflow_setup     imports TensorFlow and GPflow             gates            the conditions of publication
 
-Importing this package imports no TensorFlow; importing `fit` does, by way of `stack`.
+Importing this package imports no TensorFlow; importing `fit` does, through `gpflow_setup`.
 
-To add a recipe: a classmethod of `Recipe` with its evidence. To add an option: a field of `Recipe` (it then stands
-on every card), read where it matters. A new kernel needs its shape in `app.maths.gp.kernels` and a line each in `prior`
-and `export`.
+To add a recipe: a classmethod of `Recipe` with its evidence. To add an option: a field of `Recipe` (it then appears
+on every card), read where it matters. A new kernel needs its shape in `app.maths` and a line in `model` and in
+`export`.
 """

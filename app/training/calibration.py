@@ -13,7 +13,7 @@ from app.maths.moments import Array, Moments
 from app.maths.score import predictive
 from app.maths.statistics.linear import SMALLEST_SD_SHARE, fit_linear
 from app.maths.statistics.metrics import kolmogorov_distance
-from app.training.people import AGE_BANDS, in_band
+from app.training.table import AGE_BANDS, in_band
 
 TAIL = 0.025  # outside each end of the central 95% interval
 

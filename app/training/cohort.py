@@ -1,11 +1,17 @@
-"""Simulated people with a known truth, drawn from published equations. No patient's data is in them.
+"""Simulated people whose true z is known, drawn from published equations. They contain no patient's data.
 
-Diameters are log-normal around Campens et al. 2014 (`domain.references`). Each quantity is rounded as a hospital
-would write it *before* the next one is drawn from it, so the truth is exact for the figures that are written.
+Diameters are log-normal around Campens et al. 2014 (Am J Cardiol 114:914; 849 people of 1 to 85 years; leading edge,
+end-diastole, Haycock BSA):
+
+    log10(mm) = a + b·log10(age) + c·BSA,        Z on the log10 scale
+
+The coefficients come from secondary sources and are not yet checked against the paper. Each quantity is rounded as a
+hospital would write it *before* the next one is drawn from it, so the true z is exact for the numbers that are written.
 """
 
 import csv
 import io
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -16,9 +22,42 @@ from numpy.typing import NDArray
 
 from app.domain.context import AgeTransform, covariate_columns
 from app.domain.patient import Patient, Sex
-from app.domain.references import CAMPENS_2014, LogDiameterReference
 from app.maths.moments import Array
 from app.training.bodies import draw_bodies, draw_until, within
+
+
+@dataclass(frozen=True, slots=True)
+class LogCoefficients:
+    intercept: float
+    log10_age: float
+    bsa: float
+    residual_sd: float  # of log10(mm)
+
+
+@dataclass(frozen=True, slots=True)
+class LogDiameterReference:
+    """Diameters are log-normal around the median 10^`expected_log10`, in mm."""
+
+    male: LogCoefficients
+    female: LogCoefficients
+
+    def for_sex(self, sex: Sex) -> LogCoefficients:
+        return self.male if sex is Sex.MALE else self.female
+
+    def expected_log10(self, patient: Patient) -> float:
+        own = self.for_sex(patient.sex)
+        return own.intercept + own.log10_age * math.log10(patient.age_years) + own.bsa * patient.bsa_m2
+
+
+CAMPENS_2014 = {
+    "SoV": LogDiameterReference(
+        male=LogCoefficients(1.115, 0.137, 0.094, 0.0388), female=LogCoefficients(1.112, 0.132, 0.080, 0.0427)
+    ),
+    "AA": LogDiameterReference(
+        male=LogCoefficients(1.038, 0.187, 0.068, 0.0433), female=LogCoefficients(1.006, 0.172, 0.087, 0.0450)
+    ),
+}
+
 
 SITES = ("SoV", "AA")
 CHILDREN_SHARE = 0.15

@@ -9,8 +9,8 @@ from app.maths.gp.kernels import Kernel
 from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
 from app.maths.gp.scaling import Scaling
 from app.maths.moments import Array, Moments
-from app.training.likelihood import ConstantSpread
-from app.training.stack import gpflow
+from app.training.gpflow_setup import gpflow
+from app.training.model import ConstantSpread
 
 STOCK_KERNELS = {
     "rational_quadratic": gpflow.kernels.RationalQuadratic,

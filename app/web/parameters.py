@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from app.clock import timestamp
 from app.errors import InvalidCursor, InvalidInput, UnknownRecord, UnknownSite
 from app.formats.faults import fault
-from app.store.names import is_site
+from app.store.registry import is_site
 from app.web.envelope import REQUEST_ID
 
 LAST_ITEM = 9999  # of the largest batch

@@ -24,7 +24,7 @@ from app.formats.answer import (
     single,
     study,
 )
-from app.formats.sentences import Summary
+from app.formats.summaries import Summary
 from tests.formats.answers import AGE, COMPARATORS, REFERENCE, answer, reliability, score
 from tests.samples import a_card
 

@@ -6,9 +6,7 @@ import pytest
 from scipy.stats import binom
 
 from app.domain.card import Gate, ModelCard, TailCheck, tail_gate
-from app.formats.card_markdown import NOT_FOR_CARE, card_markdown
-from app.formats.card_promises import COVERAGE_OF_SINGLE_MODELS
-from app.formats.markdown import percent
+from app.formats.card_markdown import COVERAGE_OF_SINGLE_MODELS, NOT_FOR_CARE, card_markdown, percent
 from app.maths.statistics.metrics import shares_found
 from app.store import load
 from app.training.gates import calibration_gates

@@ -11,9 +11,19 @@ from app.domain.patient import Patient, Sex
 from app.domain.query import ScoreQuery
 from app.domain.reliability import judge
 from app.domain.score import HDI, Reliability, Score, Tails, Verdict
-from app.formats.patient_text import NOT_COVERED, PLAIN_REASONS, plain_reason
-from app.formats.sentences import EVALUATION, Judged, Summary, intended_use, summarise
-from app.formats.wording import error_as_given, percent, person
+from app.formats.summaries import (
+    EVALUATION,
+    PATIENT_NOT_COVERED,
+    PLAIN_REASONS,
+    Judged,
+    Summary,
+    error_as_given,
+    intended_use,
+    percent,
+    person,
+    plain_reason,
+    summarise,
+)
 from tests.formats.answers import AGE, WEIGHT, WIDE, answer, reliability, score
 from tests.samples import a_card
 
@@ -215,7 +225,7 @@ def test_every_reason_of_a_verdict_has_words_for_patients() -> None:
     ]
     reasons = {(reason.code, reason.about): reason for one in judged for reason in one.reasons}
     assert reasons.keys() == PLAIN_REASONS.keys()
-    assert NOT_COVERED not in [plain_reason(reason) for reason in reasons.values()]
+    assert PATIENT_NOT_COVERED not in [plain_reason(reason) for reason in reasons.values()]
 
 
 def _of_men(card: ModelCard) -> ModelCard:

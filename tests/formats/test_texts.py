@@ -13,7 +13,7 @@ from app.domain.patient import Patient, Sex, bmi_kg_m2
 from app.domain.query import ScoreQuery
 from app.domain.reliability import deciding_reason
 from app.domain.score import Position
-from app.formats.sentences import EVALUATION, Judged, Summary, summarise
+from app.formats.summaries import EVALUATION, Judged, Summary, summarise
 from app.inference.scoring import score_with_tails
 from tests.formats.texts import CASES, GOLDEN, document, model, told
 

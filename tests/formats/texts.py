@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.formats.score_request import parse
-from app.formats.sentences import Judged, Summary, summarise
+from app.formats.summaries import Judged, Summary, summarise
 from app.inference.executor import ReadyModel
 from app.inference.numpy_executor import ready
 from app.inference.scoring import score_with_tails

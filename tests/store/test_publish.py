@@ -52,7 +52,7 @@ def test_whatever_stands_in_the_place_of_a_version_stays(tmp_path: Path, kind: s
 
 @pytest.mark.parametrize("site", ["", "..", "a/b", ".hidden", "9to5"])
 def test_a_site_needs_a_plain_name(tmp_path: Path, site: str) -> None:
-    with pytest.raises(InvalidName, match="A site is named by"):
+    with pytest.raises(InvalidName, match="The name of a site is"):
         publish_a_model(tmp_path, site=site)
     assert list(tmp_path.iterdir()) == []
 

@@ -1,5 +1,3 @@
-"""A stored version is what was published, to the last bit, or it is refused with the name of the file."""
-
 import io
 import os
 import pickle
@@ -13,8 +11,8 @@ import pytest
 
 from app.errors import InvalidArtefact, UnknownSite, UnknownVersion
 from app.store import highest_version, load, verify, versions
-from app.store.artefact import CARD, FILES
-from app.store.digest import SUMS, sums_of
+from app.store.artefact import CARD, FILES, SUMS, sums_of
+from app.store.registry import is_site, is_version, version_order
 from tests.samples import a_card, a_golden_case, a_posterior, publish_a_model
 
 EVERY_FILE = (*FILES, SUMS)
@@ -251,14 +249,12 @@ def test_one_file_taken_from_another_version_is_refused(root: Path, folder: Path
     assert refused_file(root) == "posterior.npz"
 
 
-def test_the_digest_on_record_finds_a_version_replaced_as_a_whole(root: Path, folder: Path) -> None:
+def test_the_digest_changes_when_a_version_is_replaced_as_a_whole(root: Path, folder: Path) -> None:
     digest = load(root, "SoV", "1.0.0").ref.sha256
-    assert load(root, "SoV", "1.0.0", digest).ref.sha256 == digest
+    assert load(root, "SoV", "1.0.0").ref.sha256 == digest
     shutil.rmtree(folder)
     publish_a_model(root, seed=9)
     assert load(root, "SoV", "1.0.0").ref.sha256 != digest
-    with pytest.raises(InvalidArtefact, match="on record"):
-        load(root, "SoV", "1.0.0", digest)
 
 
 def test_versions_are_listed_in_order_and_the_highest_is_current(root: Path) -> None:
@@ -310,3 +306,47 @@ def test_verify_tells_good_and_bad_versions_apart(root: Path, folder: Path) -> N
     assert bad.refused.file == "CARD.md"
     assert (good.version, good.refused) == ("1.1.0", None)
     assert verify(root, "SoV", "1.1.0") == (good,)
+
+
+ASCENDING = (
+    "0.9.10",
+    "1.0.0-1",
+    "1.0.0-2",
+    "1.0.0-10",
+    "1.0.0-alpha",
+    "1.0.0-alpha.1",
+    "1.0.0-alpha.beta",
+    "1.0.0-rc.2",
+    "1.0.0-rc.11",
+    "1.0.0",
+    "1.0.1",
+    "1.2.0",
+    "1.10.0",
+    "2.0.0",
+)
+
+
+def test_versions_sort_by_semver_precedence_not_by_text() -> None:
+    shuffled = np.random.default_rng(1).permutation(ASCENDING).tolist()
+    assert tuple(sorted(shuffled, key=version_order)) == ASCENDING
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("1", "1.0", "1.0.0.0", "v1.0.0", "01.0.0", "1.0.0-", "1.0.0-01", "1.0.0-a..b", "1.0.0+build"),
+        *("1.0.0\n", "..", "1.0.0-" + "a" * 60, "１.0.0"),
+    ],
+)
+def test_only_strict_semantic_versions_are_versions(name: str) -> None:
+    assert not is_version(name)
+
+
+@pytest.mark.parametrize("name", ["SoV", "AA", "a", "Left_atrium-2", "x" * 32])
+def test_any_plain_word_may_name_a_site(name: str) -> None:
+    assert is_site(name)
+
+
+@pytest.mark.parametrize("name", ["", "2AA", ".hidden", "a/b", "..", "a b", "Süd", "x" * 33, "SoV\n"])
+def test_a_site_never_leads_out_of_the_store(name: str) -> None:
+    assert not is_site(name)

@@ -1,14 +1,65 @@
 import csv
 import io
+import math
 
 import numpy as np
 import pytest
 from scipy.stats import lognorm
 
 from app.domain.patient import Patient, Sex
-from app.domain.references import CAMPENS_2014
-from app.training.cdc import growth_table
-from app.training.cohort import SITES, SimulatedPeople, simulate_bicuspid, simulate_cohort, to_csv
+from app.training.bodies import growth_table
+from app.training.cohort import (
+    CAMPENS_2014,
+    SITES,
+    LogDiameterReference,
+    SimulatedPeople,
+    simulate_bicuspid,
+    simulate_cohort,
+    to_csv,
+)
+
+TALL_MAN = Patient(25.0, Sex.MALE, 182.0, 78.0)
+
+
+def z_log(reference: LogDiameterReference, patient: Patient, diameter_mm: float) -> float:
+    expected = reference.expected_log10(patient)
+    return (math.log10(diameter_mm) - expected) / reference.for_sex(patient.sex).residual_sd
+
+
+def expected_mm(reference: LogDiameterReference, patient: Patient) -> float:
+    return float(10.0 ** reference.expected_log10(patient))
+
+
+def test_campens_gives_the_printed_example() -> None:
+    reference = CAMPENS_2014["SoV"]
+    assert f"{expected_mm(reference, TALL_MAN):.2f}" == "31.15"
+    assert f"{z_log(reference, TALL_MAN, 36.0):+.2f}" == "+1.62"
+
+
+@pytest.mark.parametrize(
+    ("site", "sex", "intercept", "age", "bsa", "sd"),
+    [
+        ("SoV", Sex.MALE, 1.115, 0.137, 0.094, 0.0388),
+        ("SoV", Sex.FEMALE, 1.112, 0.132, 0.080, 0.0427),
+        ("AA", Sex.MALE, 1.038, 0.187, 0.068, 0.0433),
+        ("AA", Sex.FEMALE, 1.006, 0.172, 0.087, 0.0450),
+    ],
+)
+def test_campens_is_the_published_equation_of_each_site_and_sex(
+    site: str, sex: Sex, intercept: float, age: float, bsa: float, sd: float
+) -> None:
+    ten_years_old = Patient(10.0, sex, 140.0, 35.0)
+    log10_mm = intercept + age + bsa * ten_years_old.bsa_m2
+    reference = CAMPENS_2014[site]
+    assert expected_mm(reference, ten_years_old) == pytest.approx(10.0**log10_mm, rel=1e-12)
+    assert z_log(reference, ten_years_old, 10.0 ** (log10_mm - 2.0 * sd)) == pytest.approx(-2.0, abs=1e-9)
+
+
+def test_a_woman_is_expected_to_be_narrower_than_a_man_of_her_size() -> None:
+    woman = Patient(25.0, Sex.FEMALE, 182.0, 78.0)
+    for reference in CAMPENS_2014.values():
+        assert expected_mm(reference, woman) < expected_mm(reference, TALL_MAN)
+
 
 MANY = 60_000  # the standard error of a mean diameter is then 0.02 mm
 
@@ -142,9 +193,9 @@ def test_the_truth_holds_for_the_figures_as_written(people: SimulatedPeople) -> 
         for site in SITES:
             diameter = float(row[f"{site}_mm"])
             reference = CAMPENS_2014[site]
-            assert float(row[f"{site}_true_z_log"]) == pytest.approx(reference.z(patient, diameter), abs=1e-8)
+            assert float(row[f"{site}_true_z_log"]) == pytest.approx(z_log(reference, patient, diameter), abs=1e-8)
             sd = np.log(10.0) * reference.for_sex(patient.sex).residual_sd
-            in_mm = lognorm(sd, scale=reference.expected_mm(patient))
+            in_mm = lognorm(sd, scale=expected_mm(reference, patient))
             assert float(row[f"{site}_true_z_mm"]) == pytest.approx((diameter - in_mm.mean()) / in_mm.std(), abs=1e-7)
 
 

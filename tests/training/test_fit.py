@@ -11,10 +11,9 @@ from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.gp.scaling import Scaling
 from app.maths.moments import Array, Moments
 from app.training.export import posterior_of, reference_of
-from app.training.fit import Fit, fit
+from app.training.fit import Fit, fit, planned_stages
+from app.training.model import untrained
 from app.training.recipe import Recipe
-from app.training.stages import planned_stages
-from app.training.svgp import untrained
 from tests.training.problems import people, short, true_mean, true_sd
 
 pytestmark = pytest.mark.gpflow

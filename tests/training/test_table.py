@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from app.errors import InvalidTable
 from app.training.cohort import simulate_cohort, to_csv
-from app.training.table import Findings, Table, accepted_table, check_table, read_table, training_ranges
+from app.training.table import Table, read_table, training_ranges
+from app.training.table_checks import Findings, accepted_table, check_table
 
 Rows = list[list[str]]
 AGE, SEX, HEIGHT, WEIGHT, DIAMETER = range(5)

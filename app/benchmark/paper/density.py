@@ -12,11 +12,10 @@ import numpy as np
 from scipy.stats import norm
 
 from app.domain.patient import Sex
-from app.domain.references import CAMPENS_2014
 from app.maths.moments import Array
 from app.maths.score import predictive
 from app.maths.statistics.linear import SMALLEST_SD_SHARE, fit_linear
-from app.training.cohort import SITES, SimulatedPeople, simulate_cohort
+from app.training.cohort import CAMPENS_2014, SITES, SimulatedPeople, simulate_cohort
 from app.training.fit import fit
 from app.training.recipe import Recipe
 

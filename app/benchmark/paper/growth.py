@@ -14,8 +14,7 @@ from app.benchmark.paper.growth_detectors import Detectors
 from app.benchmark.paper.growth_rates import mean_rates, rates
 from app.domain.patient import Sex
 from app.maths.moments import Array
-from app.training.bodies import draw_until, within
-from app.training.cdc import growth_table
+from app.training.bodies import draw_until, growth_table, within
 from app.training.recipe import Recipe
 
 RECIPE = Recipe()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 
-from app.formats.sentences import INTENDED_USE
+from app.formats.summaries import INTENDED_USE
 from app.web.door import Door
 from app.web.guide import tables
 

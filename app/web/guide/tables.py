@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from app.database.keys import SCOPES
 from app.domain.limits import LIMITS, Limit
 from app.formats import faults as codes
-from app.formats.patient_text import ADULT, PLAIN_REASONS
 from app.formats.problem import KEY_REUSED, PROBLEMS, STILL_ANSWERING, TYPE_PREFIX, Problem
+from app.formats.summaries import ADULT, PLAIN_REASONS
 from app.observability import make_metrics
 from app.settings import TABLE, Setting
 from app.web.door import Door

@@ -11,7 +11,7 @@ from app.formats import problem as kinds
 from app.schemas.lookups import AuditPage, Replayed
 from app.services.look_up import page_of_records, records_of
 from app.services.replay import replay
-from app.store.names import SITE
+from app.store.registry import SITE
 from app.web.call import Call
 from app.web.door import Door
 from app.web.openapi import LOCKED, RECORDED, responses

@@ -11,9 +11,8 @@ from scipy.stats import lognorm
 
 from app.benchmark.paper import density
 from app.benchmark.paper.density_chapter import STORE, headline, render, shipped_folds
-from app.domain.references import CAMPENS_2014
 from app.store import load
-from app.training.cohort import simulate_cohort
+from app.training.cohort import CAMPENS_2014, simulate_cohort
 from tests.training.problems import short
 
 pytestmark = pytest.mark.gpflow

@@ -73,7 +73,7 @@ def test_the_digest_follows_imports_into_the_rooms_of_numbers(monkeypatch: pytes
     digests.code_digest.cache_clear()
     monkeypatch.setattr(digests, "_file", watched)
     digests.code_digest("app.benchmark.paper.methods.normalcy_score")
-    assert {"app.training.fit", "app.training.lbfgs", "app.maths.gp.kernels"} <= set(seen)
+    assert {"app.training.fit", "app.training.optimisers", "app.maths.gp.kernels"} <= set(seen)
     read = {name for name in seen if original(name).is_file()}
     assert "app.training.gates" not in read  # a fit does not ask whether it may be published
 

@@ -1,8 +1,13 @@
-"""What may be wrong with a table of people. Each rule yields sentences; none of them repeats a person's value."""
+"""Whether a table of people can be trained on, or evaluated with.
+
+Each check yields sentences that name rows and columns; none of them repeats a person's value.
+"""
 
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +15,12 @@ from numpy.typing import NDArray
 from app.domain import limits
 from app.domain.limits import Limit
 from app.domain.patient import Sex
+from app.errors import InvalidTable
 from app.maths.moments import Array
 from app.training import slips
-from app.training.people import AGE_BANDS, Table, in_band
+from app.training.table import AGE_BANDS, Table, in_band, numbers_of, read_table
 
-Rule = Callable[[Table], Iterator[str]]
+Check = Callable[[Table], Iterator[str]]
 
 # Who cannot be scored cannot be trained on: the service's ranges, in the order of the table's columns.
 SERVED = (limits.AGE, limits.HEIGHT, limits.WEIGHT, limits.DIAMETER)
@@ -32,6 +38,55 @@ HIGHEST_MEDIAN_BMI = (("children", 0.0, 18.0, 30.0), ("adults", 18.0, np.inf, 40
 
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 WORDS = {Sex.MALE: "men", Sex.FEMALE: "women"}
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    problems: tuple[str, ...]  # with any of these the table cannot be trained on
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """People for evaluation: the columns of training, a label, and the true z where it is known."""
+
+    table: Table
+    label: NDArray[np.int64]  # [N] 1: expected to score high
+    true_z: Array | None  # [N] on the mm scale
+
+
+def accepted_table(path: Path, diameter_column: str) -> tuple[Table, tuple[str, ...]]:
+    """The table and its warnings; InvalidTable, with every problem, if it cannot be trained on."""
+    table = read_table(path, diameter_column)
+    findings = check_table(table)
+    if findings.problems:
+        raise InvalidTable(findings.problems)
+    return table, findings.warnings
+
+
+def check_table(table: Table) -> Findings:
+    return Findings(
+        tuple(sentence for check in PROBLEM_CHECKS for sentence in check(table)),
+        tuple(sentence for check in WARNING_CHECKS for sentence in check(table)),
+    )
+
+
+def read_labelled(path: Path, diameter_column: str, label_column: str, truth_column: str | None) -> Labelled:
+    """As for training, but any number of people will do. Every problem at once."""
+    table = read_table(path, diameter_column)
+    columns = [name for name in (label_column, truth_column) if name]
+    missing = [f"Column {name} is missing." for name in columns if name not in table.cells]
+    if missing or not len(table):
+        raise InvalidTable(missing or ["The file holds no people."])
+    label = numbers_of(table.cells[label_column])
+    true_z = numbers_of(table.cells[truth_column]) if truth_column else None
+    problems = [sentence for check in CELL_CHECKS for sentence in check(table)]
+    problems += _wrong(table, label_column, ~np.isin(label, (0.0, 1.0)), "must be 0 or 1")
+    if truth_column and true_z is not None:
+        problems += _wrong(table, truth_column, np.isnan(true_z), "must be a number")
+    if problems:
+        raise InvalidTable(problems)
+    return Labelled(table, label.astype(np.int64), true_z)
 
 
 def named(rows: Iterable[int]) -> str:
@@ -157,11 +212,11 @@ def heavy_adults(table: Table) -> Iterator[str]:
 
 
 # Of single people, for any table; of all people together, for a table to be trained on.
-CELL_RULES: tuple[Rule, ...] = (
+CELL_CHECKS: tuple[Check, ...] = (
     ragged_rows, unreadable_numbers, unreadable_sexes, forbidden_values, small_diameters, forbidden_bodies,
 )  # fmt: skip
-PROBLEM_RULES: tuple[Rule, ...] = (*CELL_RULES, heavy_halves, constant_columns, too_few_people, many_repeats)
-WARNING_RULES: tuple[Rule, ...] = (few_repeats, measured_twice, thin_bands, heavy_adults)
+PROBLEM_CHECKS: tuple[Check, ...] = (*CELL_CHECKS, heavy_halves, constant_columns, too_few_people, many_repeats)
+WARNING_CHECKS: tuple[Check, ...] = (few_repeats, measured_twice, thin_bands, heavy_adults)
 
 
 def _grouped(table: Table, wrong: NDArray[np.intp], kinds: Iterable[str]) -> dict[str, list[int]]:
@@ -209,3 +264,8 @@ def _repeats(table: Table) -> tuple[list[int], list[int]]:
             (copies if diameter in earlier else twice).append(int(row))
         earlier.append(diameter)
     return copies, twice
+
+
+def _wrong(table: Table, column: str, wrong: NDArray[np.bool_], rule: str) -> Iterator[str]:
+    if wrong.any():
+        yield f"Column {column} {rule}: {named(table.rows[wrong].tolist())}."

@@ -1,0 +1,311 @@
+"""What the numbers say: one sentence for clinicians, and a few plain ones for patients or the parents of a child.
+
+Both state the measurement beside what is expected, the score, its interval and the probability of exceeding 2. They
+never name a disease, a grade, a risk or a treatment, and never call an aorta normal: that is for people who know more
+about the patient. No certainty is claimed: "<1%" and ">99%" are the extremes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from app.domain.limits import ADULT_AGE_YEARS
+from app.domain.patient import Patient, Sex, completed_age
+from app.domain.query import ScoreQuery
+from app.domain.reliability import DIFFERS, EDGE, OUTSIDE, SPARSE, WIDE, deciding_reason
+from app.domain.score import HDI, UNLIKELY, Answer, Reason, Reference, Reliability, Score, Tails
+
+EVALUATION = "Evaluation model, not for care"
+INTENDED_USE = (
+    "Places one aortic diameter among those of a reference group of the same age, sex, height and weight, for "
+    "clinicians, beside everything else that is known of the patient. It does not diagnose, grade or advise."
+)
+
+SITES = {"SoV": "sinus of Valsalva", "AA": "ascending aorta"}
+CLINICIAN_WARNINGS = {"caution": "caution, because", "not_reliable": "not reliable, because"}
+CLINICIAN_NOT_COVERED = "the training people do not cover this reading"
+
+# Its message speaks of a width at a score of 2; beside the interval at another score that would only confuse.
+IMPRECISE = {
+    "caution": "for people of this age, sex and body size the score is imprecise",
+    "not_reliable": "for people of this age, sex and body size the score is too imprecise",
+}
+
+# By the code and what the reason is about; {you}, {are} and {your} are those of the reader or of the reader's child.
+PLAIN_REASONS = {
+    (OUTSIDE, "older"): "{you} {are} older than everyone in the comparison group",
+    (OUTSIDE, "younger"): "{you} {are} younger than everyone in the comparison group",
+    (OUTSIDE, "height"): "{your} height is outside the range of the comparison group",
+    (OUTSIDE, "weight"): "{your} weight is outside the range of the comparison group",
+    (OUTSIDE, "body mass index"): "{your} weight for {your} height is outside the range of the comparison group",
+    (OUTSIDE, "sex"): "nobody in the comparison group has {your} sex",
+    (EDGE, "old"): "few people in the comparison group are as old as {you}",
+    (EDGE, "young"): "few people in the comparison group are as young as {you}",
+    (DIFFERS, "convention"): "the measurement was taken differently from those in the comparison group",
+    (WIDE, "width"): "the comparison is less exact for people of {your} age and size",
+    (SPARSE, "rarity"): "few people like {you} are in the comparison group",
+}
+TOO_UNCERTAIN = "the comparison is too uncertain for people of {your} age and size"
+PATIENT_NOT_COVERED = "the comparison group does not cover this measurement"
+
+ADULT = {"you": "you", "are": "are", "your": "your", "people": "people of your age, sex, height and weight"}
+CHILD = {
+    "you": "your child",
+    "are": "is",
+    "your": "your child's",
+    "people": "children of the same age, sex, height and weight",
+}
+PLACES = {
+    "SoV": "the root of {your} aorta (the large artery that leaves the heart)",
+    "AA": "the ascending part of {your} aorta (the large artery that leaves the heart)",
+}
+OTHER_PLACE = "the site {site}"
+
+PATIENT_WARNINGS = {
+    "caution": "Caution: this result is less certain than others, because {why}.",
+    "not_reliable": "This result is not reliable, because {why}.",
+}
+
+Words = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A reading with all that can be said of it."""
+
+    site: str
+    query: ScoreQuery
+    answer: Answer
+    tails: Tails
+    tails_with_measurement_error: Tails | None  # None: no error was stated
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    clinician: str
+    patient: str
+
+
+def intended_use(*, simulated: bool) -> str:
+    return f"{EVALUATION}: it was trained on simulated people. {INTENDED_USE}" if simulated else INTENDED_USE
+
+
+def summarise(judged: Judged, *, simulated: bool) -> Summary:
+    """Both texts. Where the score is withheld they say why, and nothing of it."""
+    opening = EVALUATION if simulated else ""
+    return Summary(_clinician_text(judged, opening), _patient_text(judged, opening))
+
+
+def _clinician_text(judged: Judged, opening: str) -> str:
+    """`opening` goes before everything else; it may be empty."""
+    answer = judged.answer
+    if answer.score is None or answer.reference is None:
+        return _clinician_sentence(
+            opening, "", f"{_clinician_why(answer.reliability)}, so no score is given for {_reading(judged)}"
+        )
+    verdict = answer.reliability.verdict
+    warning = (
+        f"{CLINICIAN_WARNINGS[verdict]} {_clinician_why(answer.reliability)}" if verdict in CLINICIAN_WARNINGS else ""
+    )
+    found = f"{_clinician_measured(judged, answer.reference)}, {_clinician_scored(answer.score, judged.tails)}"
+    return _clinician_sentence(opening, warning, f"{found}{_clinician_with_measurement_error(judged)}")
+
+
+def _clinician_sentence(opening: str, warning: str, found: str) -> str:
+    before = "; ".join(part for part in (opening, warning) if part)
+    return begun(f"{before}: {found}." if before else f"{found}.")
+
+
+def _clinician_why(reliability: Reliability) -> str:
+    reason = deciding_reason(reliability)
+    if reason is None:
+        return CLINICIAN_NOT_COVERED
+    return IMPRECISE[reason.verdict] if reason.code == WIDE else continued(reason.message)
+
+
+def _reading(judged: Judged) -> str:
+    patient, diameter = person(judged.query.patient), as_given(judged.query.diameter_mm)
+    return f"the {diameter} mm measured at {_clinician_place(judged.site)} of this {patient}"
+
+
+def _clinician_measured(judged: Judged, reference: Reference) -> str:
+    covered = judged.answer.reliability.verdict != "not_reliable"
+    expected, range_name = ("expected", "reference range") if covered else ("the model would expect", "range")
+    interval = reference.interval_mm
+    return (
+        f"in this {person(judged.query.patient)} {_clinician_place(judged.site)} measured "
+        f"{as_given(judged.query.diameter_mm)} mm ({expected} {tenths(reference.expected_diameter_mm)} mm, "
+        f"{share(interval.probability)} {range_name} {tenths(interval.low)} to {tenths(interval.high)} mm)"
+    )
+
+
+def _clinician_place(site: str) -> str:
+    return f"the {SITES[site]}" if site in SITES else f"the site {site}"
+
+
+def _clinician_scored(score: Score, tails: Tails) -> str:
+    interval = f"{share(score.hdi.probability)} interval {_ends(score.hdi)}"
+    return f"a normalcy score of {two_digits(score.expected_ns)} ({interval}); {_probabilities(tails)}"
+
+
+def _clinician_with_measurement_error(judged: Judged) -> str:
+    score, tails = judged.answer.score_with_measurement_error, judged.tails_with_measurement_error
+    if score is None or tails is None:
+        return ""
+    error = f"allowing for the stated measurement error (SD {error_as_given(judged.query.measurement_sd_mm)} mm)"
+    return f"; {error}, the {share(score.hdi.probability)} interval is {_ends(score.hdi)} and {_probabilities(tails)}"
+
+
+def _probabilities(tails: Tails) -> str:
+    below = f" and that of lying below -2 is {percent(tails.below_minus_2)}" if is_open_below(tails) else ""
+    return f"the probability of exceeding 2 is {percent(tails.above_2)}{below}"
+
+
+def _ends(hdi: HDI) -> str:
+    return f"{two_digits(hdi.low)} to {two_digits(hdi.high)}"
+
+
+def _patient_text(judged: Judged, opening: str) -> str:
+    """`opening` goes before everything else; it may be empty."""
+    words = CHILD if is_child(judged.query.patient) else ADULT
+    return " ".join(
+        [f"{opening}."] * bool(opening) + [begun(sentence) for sentence in _patient_sentences(judged, words)]
+    )
+
+
+def plain_reason(reason: Reason | None, words: Words = ADULT) -> str:
+    if reason is None:
+        return PATIENT_NOT_COVERED
+    if (reason.code, reason.verdict) == (WIDE, "not_reliable"):
+        return TOO_UNCERTAIN.format_map(words)
+    return PLAIN_REASONS.get((reason.code, reason.about), PATIENT_NOT_COVERED).format_map(words)
+
+
+def _patient_sentences(judged: Judged, words: Words) -> Iterator[str]:
+    answer, why = judged.answer, plain_reason(deciding_reason(judged.answer.reliability), words)
+    if answer.score is None or answer.reference is None:
+        yield _withheld(judged, why, words)
+        return
+    yield from _warned(answer.reliability, why)
+    yield _patient_measured(judged, words)
+    yield _expected(answer.reference, answer.reliability, words)
+    yield _patient_scored(answer.score, judged.tails)
+    yield from _patient_with_measurement_error(judged)
+
+
+def _withheld(judged: Judged, why: str, words: Words) -> str:
+    diameter, where = as_given(judged.query.diameter_mm), _patient_place(judged.site, words)
+    return f"{why}, so no score is given for the {diameter} mm measured at {where}."
+
+
+def _warned(reliability: Reliability, why: str) -> Iterator[str]:
+    if reliability.verdict in PATIENT_WARNINGS:
+        yield PATIENT_WARNINGS[reliability.verdict].format(why=why)
+
+
+def _patient_measured(judged: Judged, words: Words) -> str:
+    return f"{_patient_place(judged.site, words)} measures {as_given(judged.query.diameter_mm)} mm across."
+
+
+def _expected(reference: Reference, reliability: Reliability, words: Words) -> str:
+    interval = reference.interval_mm
+    if reliability.verdict == "not_reliable":
+        return (
+            f"For {words['people']}, the model would expect {tenths(reference.expected_diameter_mm)} mm, with a range "
+            f"from {tenths(interval.low)} to {tenths(interval.high)} mm."
+        )
+    return (
+        f"For {words['people']}, {tenths(reference.expected_diameter_mm)} mm is expected, and about "
+        f"{100 * interval.probability:.0f} in 100 of them measure between {tenths(interval.low)} and "
+        f"{tenths(interval.high)} mm."
+    )
+
+
+def _patient_scored(score: Score, tails: Tails) -> str:
+    return (
+        "On a scale where 0 is what is expected and most people lie between -2 and 2, the score is estimated at "
+        f"{two_digits(score.expected_ns)}; it lies {_between(score.hdi)}, and {_chances(tails)}."
+    )
+
+
+def _patient_with_measurement_error(judged: Judged) -> Iterator[str]:
+    score, tails = judged.answer.score_with_measurement_error, judged.tails_with_measurement_error
+    if score is not None and tails is not None:
+        error = error_as_given(judged.query.measurement_sd_mm)
+        yield (
+            f"If the measurement may be off by about {error} mm, the score lies {_between(score.hdi)}, "
+            f"and {_chances(tails)}."
+        )
+
+
+def _patient_place(site: str, words: Words) -> str:
+    return PLACES.get(site, OTHER_PLACE).format_map(words | {"site": site})
+
+
+def _between(hdi: HDI) -> str:
+    return f"between {two_digits(hdi.low)} and {two_digits(hdi.high)} with {share(hdi.probability)} certainty"
+
+
+def _chances(tails: Tails) -> str:
+    above, below = percent_in_words(tails.above_2), percent_in_words(tails.below_minus_2)
+    if is_open_below(tails):
+        return f"the chance is {above} that it is above 2 and {below} that it is below -2"
+    return f"the chance that it is above 2 is {above}"
+
+
+def percent(probability: float) -> str:
+    if probability < 0.01:
+        return "<1%"
+    return ">99%" if probability > 0.99 else f"{100 * probability:.0f}%"
+
+
+def percent_in_words(probability: float) -> str:
+    return percent(probability).replace("<", "less than ").replace(">", "more than ")
+
+
+def share(probability: float) -> str:
+    """Of an interval, as it was asked for."""
+    return f"{100 * probability:.6g}%"
+
+
+def two_digits(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}"  # no negative zero
+
+
+def tenths(mm: float) -> str:
+    return f"{round(mm, 1) + 0.0:.1f}"
+
+
+def as_given(mm: float) -> str:
+    """A diameter as the caller sent it: rounded to 40 mm, one of 39.996 mm would seem to reach the 40 mm of adults."""
+    return f"{mm:.9g}"
+
+
+def error_as_given(mm: float) -> str:
+    """To three significant digits, however small."""
+    return f"{Decimal(f'{mm:.3g}'):f}"
+
+
+def is_child(patient: Patient) -> bool:
+    return patient.age_years < ADULT_AGE_YEARS
+
+
+def person(patient: Patient) -> str:
+    """55-year-old man, 7-year-old girl, 18-month-old boy, newborn girl"""
+    adult, child = ("woman", "girl") if patient.sex == Sex.FEMALE else ("man", "boy")
+    number, unit = completed_age(patient.age_years)
+    return f"{number}-{unit}-old {child if is_child(patient) else adult}" if number else f"newborn {child}"
+
+
+def is_open_below(tails: Tails) -> bool:
+    """Whether the lower side bears on the position."""
+    return tails.below_minus_2 > UNLIKELY
+
+
+def begun(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def continued(message: str) -> str:
+    """A sentence as the clause of another."""
+    return message[:1].lower() + message[1:].rstrip(".")
