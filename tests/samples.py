@@ -25,12 +25,12 @@ from app.domain.convention import Convention
 from app.domain.golden import GoldenCase, GoldenMoments, GoldenOutputs
 from app.domain.patient import Patient, Sex
 from app.formats.card_markdown import card_markdown
-from app.inference.executor import ReadyModel, linear_reference
-from app.inference.numpy_executor import NumpyExecutor
+from app.inference.executor import LoadedModel
+from app.inference.numpy_executor import load_on_numpy
 from app.maths.gp.kernels import Kernel
 from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
 from app.maths.gp.scaling import Scaling
-from app.store import publish
+from app.store import StoredModel, publish
 from app.training.gates import calibration_gates
 
 LEADING = Convention("leading", "end-diastole", "TTE")
@@ -111,7 +111,6 @@ def publish_a_model(root: Path, site: str = "SoV", version: str = "1.0.0", seed:
     )
 
 
-def a_ready_model(seed: int = 0) -> ReadyModel:
-    card = a_card()
-    executor = NumpyExecutor(a_posterior(seed))
-    return ReadyModel(ModelRef("SoV", "1.0.0", "0" * 64), card, executor, linear_reference(card.comparators))
+def a_loaded_model(seed: int = 0) -> LoadedModel:
+    ref = ModelRef("SoV", "1.0.0", "0" * 64)
+    return load_on_numpy(StoredModel(ref, a_card(), a_posterior(seed), (a_golden_case(),)))

@@ -50,7 +50,7 @@ class Terminal:
     def shell(self, block: str) -> str:
         done = self.run("bash", "-c", SHELL.format(block=self.here(block)))
         assert done.returncode == 0, (block, done.stdout, done.stderr)
-        self.running.inside(self.running.runtime.poller.look())  # a key or an activation holds from now on
+        self.running.inside(self.running.runtime.poller.refresh())  # a key or an activation holds from now on
         return done.stdout
 
     def here(self, text: str) -> str:

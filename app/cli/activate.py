@@ -14,9 +14,9 @@ def activate(
     json: JsonOption = False,
 ) -> None:
     """Verify a version, run its golden cases, and put it on record as current. Services follow within two seconds."""
-    from app.services.activate import activate_from_outside
+    from app.services.activate_model import activate_from_command
 
-    made = run(lambda settings: activate_from_outside(settings, site, version, principal()))
+    made = run(lambda settings: activate_from_command(settings, site, version, principal()))
 
     def people() -> None:
         say(f"{site} {version} is current from {made['activated_at']} on ({made['sha256']}).")

@@ -15,8 +15,7 @@ from app.errors import NormalcyError
 from app.settings import Settings
 
 if TYPE_CHECKING:
-    from app.services.kept_checkpoints import Choice
-    from app.services.verify_audit import AuditVerification, Tampering
+    from app.services.verify_audit import AuditVerification, CheckpointChoice, Tampering
 
 group = typer.Typer(help="Verify, checkpoint, show, replay and export the audit.", no_args_is_help=True)
 
@@ -50,7 +49,7 @@ def verify(
 
     if checkpoint and no_checkpoint:
         raise typer.BadParameter("--checkpoint and --no-checkpoint contradict each other.")
-    choice: Choice = checkpoint or ("none" if no_checkpoint else "folder")
+    choice: CheckpointChoice = checkpoint or ("none" if no_checkpoint else "folder")
     with _any_failure_exits_with_2(), progress_bar("verifying") as report:
         found = run(lambda settings: verify_audit(settings, report, since, choice))
     with _any_failure_exits_with_2():  # a verdict that nobody could read is none
@@ -87,10 +86,10 @@ def show_records(
     """
     from app.database.records import Filter
     from app.errors import UnknownRecord
-    from app.services import read_audit
+    from app.services import audit_records
 
     wanted = Filter(request_id, start, end, site)
-    page = run(lambda settings: read_audit.show_records(settings, principal(), wanted, cursor, limit))
+    page = run(lambda settings: audit_records.show_records(settings, principal(), wanted, cursor, limit))
     if request_id is not None and not page.records:
         raise UnknownRecord
 
@@ -159,9 +158,11 @@ def export(
     """
     from app.database.records import Filter
     from app.formats import audit_csv, fhir_audit_event
-    from app.services.read_audit import Layout, export_records
+    from app.services.audit_records import ExportFormat, export_records
 
-    layout = Layout(audit_csv.header(), audit_csv.line) if kind == "csv" else Layout(b"", fhir_audit_event.line)
+    layout = (
+        ExportFormat(audit_csv.header(), audit_csv.line) if kind == "csv" else ExportFormat(b"", fhir_audit_event.line)
+    )
     wanted = Filter(None, start, end, site)
 
     with progress_bar("exporting") as report:

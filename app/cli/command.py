@@ -13,7 +13,7 @@ import typer
 from app.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from app.services.score_measurements import Caller
+    from app.runtime.credentials import Caller
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ def caller(settings: Settings, command: str) -> "Caller":
     """The command as the audit names it; what it records must be durable within the budget from now on."""
     import uuid_utils
 
-    from app.services.score_measurements import Caller
+    from app.runtime.credentials import Caller
 
     deadline = asyncio.get_running_loop().time() + settings.audit_budget_seconds
     return Caller(principal(), str(uuid_utils.uuid7()), f"normalcy {command}", deadline)

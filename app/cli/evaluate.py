@@ -30,13 +30,13 @@ def evaluate(
 ) -> None:
     """Score labelled people with a version: ROC and PR AUC, calibration, the share of each verdict, pictures."""
     from app.formats import figures
-    from app.inference.numpy_executor import ready
+    from app.inference.numpy_executor import load_on_numpy
     from app.services import evaluate as service
     from app.store import highest_version, load
     from app.training.table_checks import read_labelled
 
     people = read_labelled(table, diameter_column, label_column, truth_column)
-    model = ready(load(models, site, version or highest_version(models, site)))
+    model = load_on_numpy(load(models, site, version or highest_version(models, site)))
     evaluated = service.evaluate(model, people.table, people.label, people.true_z)
     if plots:
         plots.mkdir(parents=True, exist_ok=True)

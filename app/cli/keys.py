@@ -42,13 +42,14 @@ def create(
 ) -> None:
     """Make a key. It is printed once, alone on standard output, and kept as a hash only. Making it is recorded."""
     from app.clock import utc_now
-    from app.services.manage_keys import create_key, which_database
+    from app.runtime.command import database_location
+    from app.services.manage_keys import create_key
 
     if not (0 < len(name) <= LONGEST_NAME and name.isprintable()):
         raise typer.BadParameter(f"1 to {LONGEST_NAME} printable characters", param_hint="--name")
 
     async def work(settings: Settings) -> "NewKey":
-        errors.print(f"Database: {which_database(settings)}", markup=False)
+        errors.print(f"Database: {database_location(settings)}", markup=False)
         return await create_key(settings, principal(), name, scope, days, new_database)
 
     made = run(work)
@@ -68,9 +69,9 @@ def create(
 def list_all(json: JsonOption = False) -> None:
     """Every key, the revoked and expired ones too, and how soon a live one expires. Never a secret."""
     from app.clock import utc_now
-    from app.services.manage_keys import all_keys
+    from app.services.manage_keys import list_keys
 
-    keys = [_told(key, utc_now()) for key in run(all_keys)]
+    keys = [_told(key, utc_now()) for key in run(list_keys)]
 
     def people() -> None:
         if not keys:
@@ -90,9 +91,9 @@ def list_all(json: JsonOption = False) -> None:
 def revoke(key_id: Annotated[str, typer.Argument(help="The id of the key.")], json: JsonOption = False) -> None:
     """End a key, at once and for good. Running services notice within a second. Revoking is recorded."""
     from app.clock import utc_now
-    from app.services.manage_keys import end_key
+    from app.services.manage_keys import revoke_key
 
-    key = run(lambda settings: end_key(settings, principal(), key_id))
+    key = run(lambda settings: revoke_key(settings, principal(), key_id))
     show(_told(key, utc_now()), json, lambda: say(f"Key {key.key_id} ({key.name}) is revoked since {key.revoked_at}."))
 
 

@@ -88,14 +88,14 @@ def _score_one(site: str | None, body: dict[str, Any], json: bool) -> None:
         raise typer.BadParameter("the site of the reading, as SoV", param_hint="--site")
     from app.formats.score_request import parse
     from app.runtime.command import command_runtime
-    from app.services.score_measurements import answer_reading
+    from app.services.score_measurements import score_measurement
 
     request = parse(site, body)
 
     async def work(settings: Settings) -> dict[str, Any]:
         async with command_runtime(settings, "score") as service:
-            await service.poller.begin()
-            return await answer_reading(service, caller(settings, "score"), request)
+            await service.poller.start()
+            return await score_measurement(service, caller(settings, "score"), request)
 
     answer = run(work)
 
@@ -115,7 +115,7 @@ def _score_file(source: Path, out: Path, site: str | None, json: bool) -> None:
 
     async def work(settings: Settings, report: Report) -> "FileRun":
         async with command_runtime(settings, "score") as service:
-            await service.poller.begin()
+            await service.poller.start()
             return await score_file(service, caller(settings, "score"), source, out, site, report)
 
     with progress_bar("reading") as report:

@@ -60,7 +60,7 @@ def _settle_memory() -> None:
 def _announce(runtime: "Runtime", port: int) -> None:
     settings, models = runtime.settings, runtime.loaded_models.current.values()
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    say(f"Normalcy {runtime.stamp.version} ({runtime.stamp.backend}, {runtime.stamp.device})")
+    say(f"Normalcy {runtime.service_info.version} ({runtime.service_info.backend}, {runtime.service_info.device})")
     say(f"Try it:       http://{host}:{port}/docs")
     say(f"Data folder:  {settings.data_dir.resolve()}")
     for model in models:

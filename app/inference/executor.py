@@ -1,38 +1,49 @@
-"""What an executor is: anything that turns raw covariates into moments, and says what it runs on."""
+"""A model in memory (`LoadedModel`), and what an executor is: anything that turns covariates into moments."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
 from app.domain.card import Comparators, ModelCard, ModelRef
+from app.formats.answer import model_provenance
 from app.maths.moments import Array, Moments
 from app.maths.statistics.linear import LinearReference
+from app.store import StoredModel
 
 
 class Executor(Protocol):
-    @property
-    def backend(self) -> str:
-        """`numpy` or `tensorflow`, as provenance names it."""
-
-    @property
-    def device(self) -> str: ...
-
     def predict(self, X: Array) -> Moments:
         """Moments of N people from raw covariates X [N, D]."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyModel:
-    """A stored version with the executor that answers for it."""
+class LoadedModel:
+    """A published version, read from disk, with the executor that predicts for it."""
 
-    ref: ModelRef
-    card: ModelCard
+    stored: StoredModel
     executor: Executor
-    linear: LinearReference  # the comparators of the card
+    linear: LinearReference = field(init=False)  # the comparators of the card
+    provenance: dict[str, Any] = field(init=False)  # how responses name the model
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "linear", _linear_reference(self.card.comparators))
+        object.__setattr__(self, "provenance", model_provenance(self.ref, self.card))
+
+    @property
+    def ref(self) -> ModelRef:
+        return self.stored.ref
+
+    @property
+    def card(self) -> ModelCard:
+        return self.stored.card
+
+    @property
+    def is_simulated(self) -> bool:
+        return self.card.cohort.is_simulated
 
 
-def linear_reference(comparators: Comparators) -> LinearReference:
+def _linear_reference(comparators: Comparators) -> LinearReference:
     return LinearReference(
         np.array(comparators.coefficients),
         comparators.residual_sd_mm,

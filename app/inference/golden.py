@@ -7,7 +7,7 @@ import numpy as np
 
 from app.domain.context import AgeTransform, covariates
 from app.domain.golden import GoldenCase, GoldenInput, GoldenMoments, GoldenOutputs
-from app.inference.executor import Executor
+from app.inference.executor import Executor, LoadedModel
 from app.maths.moments import Array, Intervals, Moments
 from app.maths.score import normalcy, predictive
 from app.maths.score.thresholds import threshold_diameter
@@ -58,6 +58,12 @@ def golden_cases(inputs: Sequence[GoldenInput], age: AgeTransform, reference: Re
         patients, diameters.tolist(), _rows(moments), _outputs(diameters, moments, normalcy.safe_hdi), strict=True
     )
     return tuple(GoldenCase(p, y, GoldenMoments(*m), GoldenOutputs(*o)) for p, y, m, o in rows)
+
+
+def check_model(model: LoadedModel) -> GoldenResult:
+    """The golden cases of a version, on the executor that it was loaded on."""
+    stored = model.stored
+    return check_golden(model.executor, model.card.age_transform, stored.posterior.scaling.y_scale, stored.golden)
 
 
 def check_golden(executor: Executor, age: AgeTransform, y_scale: float, cases: Sequence[GoldenCase]) -> GoldenResult:

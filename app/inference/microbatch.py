@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from app.domain.query import ScoreQuery
 from app.errors import ScoringQueueFull
-from app.inference.executor import ReadyModel
+from app.inference.executor import LoadedModel
 
 Answer = TypeVar("Answer")
 
@@ -20,7 +20,7 @@ CAPACITY = 512  # readings that may wait; as many as may wait for their record
 
 
 class _Waiting(NamedTuple):
-    model: ReadyModel
+    model: LoadedModel
     query: ScoreQuery
     answer: asyncio.Future[Any]
 
@@ -30,7 +30,7 @@ class MicroBatcher(Generic[Answer]):
 
     def __init__(
         self,
-        score: Callable[[ReadyModel, Sequence[ScoreQuery]], Sequence[Answer]],
+        score: Callable[[LoadedModel, Sequence[ScoreQuery]], Sequence[Answer]],
         together: int = TOGETHER,
         capacity: int = CAPACITY,
     ) -> None:
@@ -43,7 +43,7 @@ class MicroBatcher(Generic[Answer]):
         """Readings that wait."""
         return len(self._line)
 
-    def submit(self, model: ReadyModel, query: ScoreQuery) -> asyncio.Future[Answer]:
+    def submit(self, model: LoadedModel, query: ScoreQuery) -> asyncio.Future[Answer]:
         """Its answer, or what the scorer raises for this question alone. Raises ScoringQueueFull."""
         if len(self._line) >= self._capacity:
             raise ScoringQueueFull

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from app.domain.context import covariates
 from app.domain.patient import Patient
-from app.inference.executor import ReadyModel
+from app.inference.executor import LoadedModel
 from app.maths.moments import Array, Intervals, Moments
 from app.maths.score import normalcy, predictive
 from app.maths.score.thresholds import threshold_diameter
@@ -46,7 +46,7 @@ class Numbers:
 
 
 def numbers(
-    model: ReadyModel,
+    model: LoadedModel,
     patients: Sequence[Patient],
     diameters: Array,
     thresholds: tuple[float, ...] = (2.0,),

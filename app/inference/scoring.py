@@ -24,7 +24,7 @@ from app.domain.score import (
     ThresholdDiameter,
     position,
 )
-from app.inference.executor import ReadyModel
+from app.inference.executor import LoadedModel
 from app.inference.numbers import REFERENCE_MASS, Numbers, Placed, numbers
 
 NOT_TRAINED_HERE = "Age, height, weight or body mass index is outside the range of the training people."
@@ -41,12 +41,12 @@ class Scored(NamedTuple):
     tails_with_measurement_error: Tails | None
 
 
-def score(model: ReadyModel, queries: Sequence[ScoreQuery]) -> list[Answer]:
+def score(model: LoadedModel, queries: Sequence[ScoreQuery]) -> list[Answer]:
     """One answer per question, in order."""
     return [scored.answer for scored in score_with_tails(model, queries)]
 
 
-def score_with_tails(model: ReadyModel, queries: Sequence[ScoreQuery]) -> list[Scored]:
+def score_with_tails(model: LoadedModel, queries: Sequence[ScoreQuery]) -> list[Scored]:
     """Questions that share thresholds and probability are computed together; the order of questions is kept."""
     found: dict[int, Scored] = {}
     for cut, places in _by_cut(queries).items():
@@ -62,7 +62,7 @@ def _by_cut(queries: Sequence[ScoreQuery]) -> dict[Cut, list[int]]:
     return groups
 
 
-def _score_alike(model: ReadyModel, queries: Sequence[ScoreQuery], cut: Cut) -> Iterator[Scored]:
+def _score_alike(model: LoadedModel, queries: Sequence[ScoreQuery], cut: Cut) -> Iterator[Scored]:
     diameters = np.array([query.diameter_mm for query in queries])
     errors = np.array([query.measurement_sd_mm for query in queries])
     found = numbers(model, [query.patient for query in queries], diameters, *cut, errors)
@@ -79,7 +79,7 @@ def _score_alike(model: ReadyModel, queries: Sequence[ScoreQuery], cut: Cut) -> 
 
 
 def _answer(
-    model: ReadyModel,
+    model: LoadedModel,
     query: ScoreQuery,
     score: Score,
     error_free: ScoreWithMeasurementError | None,

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from app.errors import InvalidSettings
-from app.inference.executor import ReadyModel, linear_reference
+from app.inference.executor import LoadedModel
 from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
 from app.maths.moments import Array, Moments
 from app.store import StoredModel
@@ -37,9 +37,8 @@ def choose_device(wanted: Literal["auto", "CPU", "GPU"]) -> str:
     return "GPU" if gpus and wanted != "CPU" else "CPU"
 
 
-def ready(stored: StoredModel, device: str) -> ReadyModel:
-    executor = TensorflowExecutor(stored.posterior, device)
-    return ReadyModel(stored.ref, stored.card, executor, linear_reference(stored.card.comparators))
+def load_on_tensorflow(stored: StoredModel, device: str) -> LoadedModel:
+    return LoadedModel(stored, TensorflowExecutor(stored.posterior, device))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,10 +52,6 @@ class TensorflowExecutor:
             object.__setattr__(self, "compiled", _compile(self.posterior))
         for rows in WARM_UP_ROWS:
             self.predict(np.tile(self.posterior.scaling.x_mean, (rows, 1)))
-
-    @property
-    def backend(self) -> str:
-        return "tensorflow"
 
     def predict(self, X: Array) -> Moments:
         blocks = [self._block(X[start : start + BLOCK_ROWS]) for start in range(0, len(X), BLOCK_ROWS)]

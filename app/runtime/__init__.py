@@ -1,4 +1,10 @@
-"""What one running process holds and keeps up to date: settings, database, loaded models, API keys, audit writer.
+"""What one process holds, opens, refreshes and closes: database, loaded models, API keys, audit writer, checkpoints.
 
-Use cases (`app.services`) take a `Runtime` and never build one.
+- `runtime`: `Runtime` and `open_runtime`, for the service
+- `command`: the same for commands (`command_runtime`, `command_database`, ...)
+- `models`: `LoadedModels`; `poller`: `DatabasePoller`
+- `credentials`: API keys, callers, the database login
+- `checkpoints`: the service's own checkpoints
+
+Use cases (`app.services`) receive a `Runtime`, or settings if they are for commands.
 """

@@ -1,44 +1,60 @@
-"""Write down, once a minute and at the end, where every chain stands: what shows later that nothing was cut off.
+"""Checkpoints that the service takes itself, once a minute and when it stops, to show later that no record was removed.
 
-The root goes to the log as well. A log that is collected elsewhere is out of reach of whoever can change the database.
-An end that was seen once stays in the file, also when the chain has lost it: else a minute would wipe out the evidence.
+A checkpoint holds the end of every audit chain. Its root also goes to the log, because a log collected elsewhere is out
+of reach of whoever can change the database. Each database has one file a day in `<data folder>/checkpoints`. Several
+processes may share that folder: each adds to what the others saw. An end that was seen once stays in the file even if
+the chain has lost it, otherwise the next checkpoint would erase the evidence.
 """
 
 import asyncio
+import fcntl
+import os
+import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
 import structlog
 
-from app.audit.checkpoint import Checkpoint, forgotten, remembering, take_checkpoint
+from app.audit.checkpoint import Checkpoint, forgotten, parse, remembering, render, take_checkpoint
 from app.database.engine import Database
 from app.database.records import database_name
+from app.errors import InvalidCheckpoint
+from app.files import replace_file
 from app.observability import Metrics, describe_failure
-from app.runtime.checkpoint_folder import FOLDER, CheckpointFolder
 
-EVERY_SECONDS = 60.0
-LATE_SECONDS = 3 * EVERY_SECONDS  # without a good one: something hangs
+INTERVAL_SECONDS = 60.0
+LATE_SECONDS = 3 * INTERVAL_SECONDS  # without a successful checkpoint
+FOLDER = "checkpoints"
+LOCK = ".lock"
+
+
+def checkpoint_files(folder: Path) -> list[Path]:
+    """Oldest first."""
+    return sorted(folder.glob("*.jsonl"))
 
 
 class Checkpoints:
+    """Takes checkpoints in the background, and knows whether that works."""
+
     def __init__(self, database: Database, data_dir: Path, clock: Callable[[], datetime], metrics: Metrics) -> None:
         self._database, self._clock = database, clock
-        self._folder = CheckpointFolder(data_dir / FOLDER, self._passed_over)
-        self._last: Checkpoint | None = None
-        self._keeping = threading.Lock()  # a turn that was cancelled may still write when the last one begins
-        self._last_good = time.monotonic()
         self._log, self._metrics = structlog.get_logger("audit"), metrics
+        self._folder = CheckpointFolder(data_dir / FOLDER, self._log_unusable)
+        self._last: Checkpoint | None = None
+        self._saving = threading.Lock()  # a cancelled `take` may still be saving when the final one starts
+        self._last_success = time.monotonic()
         self.has_failed = False  # the last time
-        self.lost_chains = 0  # that are gone or shorter than they were
+        self.lost_chains = 0  # missing, or shorter than they were
         metrics.checkpoint_age_seconds.set_function(lambda: self.age_seconds)
 
     @property
     def age_seconds(self) -> float:
-        """Since the last good one, or since the start."""
-        return time.monotonic() - self._last_good
+        """Since the last successful checkpoint, or since the start."""
+        return time.monotonic() - self._last_success
 
     @property
     def is_late(self) -> bool:
@@ -47,43 +63,95 @@ class Checkpoints:
     async def run(self) -> None:
         while True:
             await self.take()
-            await asyncio.sleep(EVERY_SECONDS)
+            await asyncio.sleep(INTERVAL_SECONDS)
 
     async def take(self) -> None:
-        """No answer depends on it: a failure is counted and told, and the next turn tries again."""
+        """Never raises, because no answer depends on it. A failure is logged and counted; the next run tries again."""
         try:
-            before = await self._seen_before()
+            before = await self._latest()
             async with self._database.reading() as connection:
                 taken = await take_checkpoint(connection, self._clock())
-            await asyncio.to_thread(self._keep, taken, before)
-        except Exception as error:  # noqa: BLE001 - the database may be away, or may not let this login read records
+            await asyncio.to_thread(self._save, taken, before)
+        except Exception as error:  # noqa: BLE001 - the database may be unavailable, or this login may not read records
             self.has_failed = True
             self._metrics.checkpoint_failures.inc()
             self._log.warning("no audit checkpoint", **describe_failure(error))
         else:
-            self.has_failed, self._last_good = False, time.monotonic()
+            self.has_failed, self._last_success = False, time.monotonic()
 
-    async def _seen_before(self) -> Checkpoint | None:
-        """By this process or another. Read before the chains are, so that chains that only grow are never shorter."""
+    async def _latest(self) -> Checkpoint | None:
+        """Of any process. Read before the chains, so that a chain which only grows can never look shorter."""
         async with self._database.reading() as connection:
             name = await database_name(connection)
-        return await asyncio.to_thread(self._newest, name)
+        return await asyncio.to_thread(self._read_latest, name)
 
-    def _newest(self, database: str) -> Checkpoint | None:
-        with self._keeping:
-            return self._folder.newest(database)
+    def _read_latest(self, database: str) -> Checkpoint | None:
+        with self._saving:
+            return self._folder.latest(database)
 
-    def _keep(self, taken: Checkpoint, before: Checkpoint | None) -> None:
-        with self._keeping:
-            seen = remembering(taken, self._last, before)
-            lost = len(forgotten(seen, taken))
+    def _save(self, taken: Checkpoint, before: Checkpoint | None) -> None:
+        with self._saving:
+            merged = remembering(taken, self._last, before)
+            lost = len(forgotten(merged, taken))
             if lost > self.lost_chains:
                 self._log.error("audit chains lost", chains=lost)
             self.lost_chains = lost
-            kept = self._folder.add(seen)
-            if self._last is None or kept.root != self._last.root:
-                self._log.info("audit checkpoint", root=kept.root, chains=len(kept.ends), taken_at=kept.taken_at)
-            self._last = kept
+            saved = self._folder.add(merged)
+            if self._last is None or saved.root != self._last.root:
+                self._log.info("audit checkpoint", root=saved.root, chains=len(saved.ends), taken_at=saved.taken_at)
+            self._last = saved
 
-    def _passed_over(self, error: Exception) -> None:
+    def _log_unusable(self, error: Exception) -> None:
         self._log.warning("checkpoint not usable", **describe_failure(error))
+
+
+class CheckpointFolder:
+    def __init__(self, path: Path, on_unusable: Callable[[Exception], None]) -> None:
+        self._path, self._on_unusable = path, on_unusable
+        self._parsed: tuple[tuple[str, int, int], Checkpoint] | None = None  # the last file read, and its identity
+
+    def latest(self, database: str) -> Checkpoint | None:
+        """Of any process. A file that cannot be used is skipped; `normalcy audit verify` names it."""
+        for file in sorted(self._path.glob(f"????-??-??-{_slug(database)}.jsonl"), reverse=True):
+            try:
+                checkpoint = self._parse(file)
+            except (OSError, InvalidCheckpoint) as error:
+                self._on_unusable(error)
+                continue
+            if checkpoint.database == database:
+                return checkpoint
+        return None
+
+    def add(self, taken: Checkpoint) -> Checkpoint:
+        """Save it together with every end in the folder that the chains have lost. Returns what was saved."""
+        self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _locked(self._path / LOCK):
+            before = self.latest(taken.database)
+            merged = remembering(taken, before)
+            if before is None or merged.root != before.root:
+                name = f"{merged.taken_at[:10]}-{_slug(merged.database)}.jsonl"
+                replace_file(self._path / name, render(merged))
+        return merged
+
+    def _parse(self, file: Path) -> Checkpoint:
+        """Parses a file only if it has changed: every save makes a new inode."""
+        status = file.stat()
+        identity = (file.name, status.st_ino, status.st_mtime_ns)
+        if self._parsed is None or self._parsed[0] != identity:
+            self._parsed = identity, parse(file.read_bytes())
+        return self._parsed[1]
+
+
+def _slug(database: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", database)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Released when the block ends, or the process, however it ends."""
+    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

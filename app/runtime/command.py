@@ -1,14 +1,13 @@
-"""A command's visit to the database, beside whatever serves from it: checked first, on record where it reads or scores.
+"""What commands open: the database, an audit writer, or a whole runtime, next to a service that may be running.
 
-What a visit records stands in a short chain of its own, sealed when it ends. On an embedded database a visit neither
-needs nor disturbs the lock of the serving process.
+What a command records goes into a short chain of its own, sealed when the command ends. A command on an embedded
+database does not need the lock of the serving process.
 """
 
-import os
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from sqlalchemy.exc import ProgrammingError
 
@@ -23,56 +22,54 @@ from app.errors import DatabaseNotReady, PendingMigrations
 from app.observability import make_metrics
 from app.runtime.checkpoints import Checkpoints
 from app.runtime.credentials import Keyring
-from app.runtime.load_model import choose_backend
-from app.runtime.loaded_models import LoadedModels
+from app.runtime.models import LoadedModels, choose_backend
 from app.runtime.poller import DatabasePoller
-from app.runtime.runtime import Parts, Runtime, assemble
+from app.runtime.runtime import Runtime, process_facts, service_info
 from app.settings import Settings
 
 
 @asynccontextmanager
-async def inspecting(settings: Settings) -> AsyncIterator[Database]:
-    """To look, even where the guards of the tables are gone. Creates nothing: an empty audit would look intact."""
-    refuse_missing(settings)
-    async with _opened(settings) as database:
-        missing = await pending_migrations(database)
-        if missing:
-            raise PendingMigrations(missing)
-        yield database
-
-
-def refuse_missing(settings: Settings, or_else: str = "") -> None:
-    """For commands to which an empty database would be the wrong one."""
-    file = settings.data_dir / FILE_NAME
-    if not settings.database_url and not file.exists():
-        asked = f"is NORMALCY_DATA_DIR the right folder?{or_else}"
-        raise DatabaseNotReady(f"There is no database at {file.resolve()}: {asked}")
-
-
-@asynccontextmanager
-async def visiting(settings: Settings) -> AsyncIterator[Database]:
-    """To work. An embedded database is made and migrated by whoever comes first, as `serve` does."""
-    async with _opened(settings) as database:
+async def command_database(settings: Settings) -> AsyncIterator[Database]:
+    """Checked and ready for changes. An embedded database is created and migrated if necessary, as `serve` does."""
+    async with _open(settings) as database:
         if database.dialect == "sqlite" and await pending_migrations(database):
             await upgrade(database)
         await check_database(database)
         yield database
 
 
-def command_facts(settings: Settings, command: str) -> dict[str, Any]:
-    """Who writes the chain of a command."""
-    return {
-        "command": command,
-        "host": socket.gethostname(),
-        "process": os.getpid(),
-        "version": app.__version__,
-        "settings_sha256": settings.fingerprint(),
-    }
+@asynccontextmanager
+async def existing_database(settings: Settings) -> AsyncIterator[Database]:
+    """To read the audit, even if the guards of its tables are missing. Creates nothing: an empty audit looks intact."""
+    require_database(settings)
+    async with _open(settings) as database:
+        missing = await pending_migrations(database)
+        if missing:
+            raise PendingMigrations(missing)
+        yield database
+
+
+def require_database(settings: Settings, hint: str = "") -> None:
+    """Raises DatabaseNotReady where an embedded database would have to be created first."""
+    file = settings.data_dir / FILE_NAME
+    if not settings.database_url and not file.exists():
+        raise DatabaseNotReady(
+            f"There is no database at {file.resolve()}: is NORMALCY_DATA_DIR the right folder?{hint}"
+        )
+
+
+def database_location(settings: Settings) -> str:
+    """Where the database is, without a password."""
+    if not settings.database_url:
+        return str((settings.data_dir / FILE_NAME).resolve())
+    url = urlsplit(settings.database_url)
+    host = url.netloc.rpartition("@")[2] or parse_qs(url.query).get("host", [""])[0]
+    return f"{url.path.lstrip('/')} of PostgreSQL at {host or 'localhost'}"
 
 
 @asynccontextmanager
-async def recording(settings: Settings, database: Database, command: str) -> AsyncIterator[AuditWriter]:
-    """Raises AuditUnavailable where nothing can be recorded, before anything is shown."""
+async def command_writer(settings: Settings, database: Database, command: str) -> AsyncIterator[AuditWriter]:
+    """Raises AuditUnavailable if nothing can be recorded."""
     facts, budget = command_facts(settings, command), settings.audit_budget_seconds
     writer = AuditWriter(database.appender(), facts, make_metrics(), budget_seconds=budget)
     try:
@@ -84,21 +81,34 @@ async def recording(settings: Settings, database: Database, command: str) -> Asy
 
 @asynccontextmanager
 async def command_runtime(settings: Settings, command: str) -> AsyncIterator[Runtime]:
-    """All that answers need, without a door. No model is on the shelf until one is asked for (or `watcher.begin()`)."""
+    """A runtime without HTTP. Models are loaded when requested; `poller.start()` loads the current ones."""
     backend = choose_backend(settings)
-    async with visiting(settings) as database, recording(settings, database, command) as writer:
-        loaded_models, keyring = LoadedModels(settings.models_dir, backend), Keyring()
-        poller, metrics = DatabasePoller(database, loaded_models, keyring), make_metrics()
-        checkpoints = Checkpoints(database, settings.data_dir, utc_now, metrics)
-        yield assemble(settings, backend, Parts(database, loaded_models, keyring, poller, writer, checkpoints, metrics))
+    async with command_database(settings) as database, command_writer(settings, database, command) as writer:
+        loaded_models, keyring, metrics = LoadedModels(settings.models_dir, backend), Keyring(), make_metrics()
+        yield Runtime(
+            settings,
+            database,
+            loaded_models,
+            keyring,
+            DatabasePoller(database, loaded_models, keyring),
+            writer,
+            Checkpoints(database, settings.data_dir, utc_now, metrics),
+            metrics,
+            service_info(settings, backend),
+        )
+
+
+def command_facts(settings: Settings, command: str) -> dict[str, Any]:
+    """Which command writes a chain, for the first record of the chain."""
+    return process_facts(settings) | {"command": command, "version": app.__version__}
 
 
 @asynccontextmanager
-async def _opened(settings: Settings) -> AsyncIterator[Database]:
+async def _open(settings: Settings) -> AsyncIterator[Database]:
     database = open_database(settings, statement_seconds=None)
     try:
         yield database
-    except ProgrammingError as error:  # the tables are there, or the checks would have said so
+    except ProgrammingError as error:  # the tables exist, otherwise the checks would have said so
         raise DatabaseNotReady(
             "The login of NORMALCY_DATABASE_URL lacks the rights that this command needs."
         ) from error

@@ -1,7 +1,7 @@
-"""Who may ask for what: the API keys as they stood a moment ago, and the rule for a service that has none.
+"""Who may do what: API keys and callers, and the rights of the service's own database login.
 
-A request costs no query: the keys are read anew every half second (`watch.py`). While the database is away the last
-known keys hold; no score leaves then anyway, because none can be recorded.
+A request causes no database query: the poller reads all keys twice a second. While the database is unavailable the
+last known keys stay valid; nothing is scored then anyway, because no score can be recorded.
 """
 
 import ipaddress
@@ -10,15 +10,31 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
+import structlog
+
+from app.audit.records import Kind, NewRecord
 from app.clock import parse_timestamp
+from app.database.engine import Database
 from app.database.keys import ApiKey, key_id_of
-from app.errors import InvalidSettings
+from app.database.rights import Rights, login_rights
+from app.errors import DatabaseNotReady, InvalidSettings
+from app.settings import Settings
+
+OK = 200
+OWNER_LOGIN = (
+    "NORMALCY_ALLOW_OWNER_LOGIN is true: whoever takes over the service can change and remove records, keys and "
+    "activations, and only a checkpoint stored elsewhere will show it."
+)
+MAX_LISTED = 5  # reasons in one message
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    name: str  # as the audit names it
+    """An authenticated identity and its scopes."""
+
+    name: str  # as the audit records it
     scopes: frozenset[str]
 
 
@@ -26,10 +42,34 @@ ANONYMOUS = Principal("nobody", frozenset())
 LOOPBACK = Principal("loopback", frozenset({"score", "model:read"}))
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent a request, to which route, and by when its answer must be recorded."""
+
+    principal: str
+    request_id: str
+    route: str
+    deadline: float  # event-loop time
+
+    def new_record(self, kind: Kind, at: datetime, **fields: Any) -> NewRecord:
+        """The audit record of a successful request."""
+        return NewRecord(
+            kind=kind,
+            at=at,
+            principal=self.principal,
+            route=self.route,
+            status=OK,
+            request_id=self.request_id,
+            **fields,
+        )
+
+
 class Keyring:
+    """The API keys as last read from the database."""
+
     def __init__(self, keys: Iterable[ApiKey] = ()) -> None:
         self._keys: dict[str, ApiKey] = {}
-        # Once true, a credential is required. A key that expired or was revoked still counts, after a restart too.
+        # Once true, a credential is required. Expired and revoked keys count as well, also after a restart.
         self.has_seen_keys = False
         self.replace(keys)
 
@@ -41,22 +81,22 @@ class Keyring:
         return [key for key in self._keys.values() if key.is_live(now)]
 
     def next_expiry_seconds(self, now: datetime) -> float:
-        """Until the next live key expires; infinite while none will."""
-        ends = min((key.expires_at for key in self.live(now) if key.expires_at), default="")
+        """Seconds until the next live key expires; infinite if none will."""
+        first = min((key.expires_at for key in self.live(now) if key.expires_at), default="")
         try:
-            return (parse_timestamp(ends) - now).total_seconds()
-        except ValueError:  # none, or a time that somebody edited
+            return (parse_timestamp(first) - now).total_seconds()
+        except ValueError:  # no such key, or a time edited by hand
             return math.inf
 
     def principal(self, presented: str, now: datetime) -> Principal | None:
-        """None: not the text of a key that is known, live and right."""
+        """None unless the text is a known, live key with the right secret."""
         key = self._keys.get(key_id_of(presented) or "")
         if key is None or not key.opens_with(presented, now):
             return None
         return Principal(key.key_id, key.scopes)
 
 
-@lru_cache(maxsize=8)  # asked for every request while no key exists
+@lru_cache(maxsize=8)  # called for every request while no key exists
 def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -64,8 +104,8 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def refuse_exposure(host: str, keyring: Keyring) -> None:
-    """Without keys anybody who reaches the port may score, so only this machine may reach it."""
+def check_exposure(host: str, keyring: Keyring) -> None:
+    """Without keys anyone who reaches the port may score, so the port must not be reachable from other machines."""
     if not keyring.has_seen_keys and not is_loopback(host):
         raise InvalidSettings(
             [
@@ -73,3 +113,42 @@ def refuse_exposure(host: str, keyring: Keyring) -> None:
                 "create one with `normalcy keys create`, or listen on 127.0.0.1."
             ]
         )
+
+
+async def check_login(database: Database, settings: Settings) -> tuple[dict[str, str], ...]:
+    """Warnings for readiness. Raises DatabaseNotReady if the PostgreSQL login has more rights than the service needs.
+
+    A service that was taken over can do what its login can do. With the login of `deploy/create-service-login.sh` that
+    is to add records; with the owner's login it is to rewrite the audit.
+    """
+    if database.dialect == "sqlite":
+        return ()  # there are no logins: whoever can read the file can write it
+    async with database.reading() as connection:
+        rights = await connection.run_sync(login_rights)
+    if rights.excess and not settings.allow_owner_login:
+        raise DatabaseNotReady(
+            f"The service's PostgreSQL login can do more than add and read records: {_listed(rights.excess)}. "
+            "Create a login with deploy/create-service-login.sh (it also runs REVOKE TEMPORARY ON DATABASE … FROM "
+            "PUBLIC), or set NORMALCY_ALLOW_OWNER_LOGIN=true and accept that the service could change its own records."
+        )
+    return (*_owner_login(rights), *_other_roles(rights))
+
+
+def _owner_login(rights: Rights) -> tuple[dict[str, str], ...]:
+    if not rights.excess:
+        return ()
+    structlog.get_logger("start").warning("owner login", consequence=OWNER_LOGIN, rights=_listed(rights.excess))
+    return ({"code": "owner_login", "message": OWNER_LOGIN},)
+
+
+def _other_roles(rights: Rights) -> tuple[dict[str, str], ...]:
+    if not rights.of_others:
+        return ()
+    roles = _listed(rights.of_others)
+    structlog.get_logger("start").warning("rights of other roles", roles=roles)
+    return ({"code": "rights_of_other_roles", "message": f"Other roles have rights on the audit's tables: {roles}."},)
+
+
+def _listed(reasons: tuple[str, ...]) -> str:
+    more = f"; and {len(reasons) - MAX_LISTED} more" if len(reasons) > MAX_LISTED else ""
+    return "; ".join(reasons[:MAX_LISTED]) + more

@@ -1,4 +1,7 @@
-"""Looks at the database twice a second, so that activations and keys made elsewhere hold here within two seconds."""
+"""Reads API keys and activations from the database twice a second, so that a change made elsewhere applies here soon.
+
+The contract allows two seconds.
+"""
 
 import asyncio
 import time
@@ -16,16 +19,17 @@ from app.database.partitions import FEWEST_AHEAD, partitions_ahead
 from app.errors import DatabaseUnavailable, NormalcyError
 from app.observability import describe_failure
 from app.runtime.credentials import Keyring
-from app.runtime.loaded_models import LoadedModels
+from app.runtime.models import LoadedModels
 
-EVERY_SECONDS = 0.5
-LOOK_AHEAD_SECONDS = 600.0  # months come slowly
-RETRY_SECONDS = 5.0  # a version that could not be used may yet arrive on this machine's disk
-NO_RECORD = "The activation has no record in the audit: somebody else put it into the database."
+INTERVAL_SECONDS = 0.5
+PARTITION_CHECK_SECONDS = 600.0
+RETRY_SECONDS = 5.0  # a version that cannot be used may still be copied to this machine's disk
+NO_RECORD = "The activation has no record in the audit: it was not written by this program."
+REMEDY = "To serve {site}, repair that version or activate another one: `normalcy models activate {site} VERSION`."
 
 
-class Wanted(NamedTuple):
-    """What is to be current at a site: the version that was activated, or the highest while none was."""
+class WantedVersion(NamedTuple):
+    """The version that should be current at a site: the activated one, or the highest while none was activated."""
 
     site: str
     version: str | None = None
@@ -34,96 +38,97 @@ class Wanted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class NotFollowed:
-    """A current version that this process cannot use, and why. The one before it keeps serving, if there is one."""
+class UnusableVersion:
+    """A version that should be current and cannot be used here. The earlier one stays current, if there is one."""
 
-    wanted: Wanted
+    wanted: WantedVersion
     reason: str
-    retry_at: float
+    retry_at: float  # time.monotonic
 
 
 class DatabasePoller:
     def __init__(self, database: Database, loaded_models: LoadedModels, keyring: Keyring) -> None:
-        self._database, self._shelf, self._keyring = database, loaded_models, keyring
-        self._seen = 0  # the highest id of an activation
-        self._looking = asyncio.Lock()
-        self._log = structlog.get_logger("watch")
-        self._looked_ahead = -LOOK_AHEAD_SECONDS
-        self.not_followed: dict[str, NotFollowed] = {}  # by site
-        self.months_ahead = FEWEST_AHEAD  # for which the database has room
+        self._database, self._loaded_models, self._keyring = database, loaded_models, keyring
+        self._last_activation = 0  # the highest id seen
+        self._refreshing = asyncio.Lock()
+        self._log = structlog.get_logger("poller")
+        self._partitions_checked = -PARTITION_CHECK_SECONDS
+        self.unusable: dict[str, UnusableVersion] = {}  # by site
+        self.months_ahead = FEWEST_AHEAD  # for which the audit has partitions
 
-    async def begin(self) -> None:
-        """The first look, before anything is answered. A site whose current version cannot be used is left out."""
+    async def start(self) -> None:
+        """Reads everything once, before the first request. A site whose current version is unusable is not served."""
         async with self._database.reading() as connection:
             self._keyring.replace(await list_keys(connection))
             active = await current_activations(connection)
-        self._seen = max((activation.id for activation in active.values()), default=0)
-        for site in sorted((await self._shelf.published()).keys() | active.keys()):
-            await self._take_up(_wanted(active[site]) if site in active else Wanted(site))
+        self._last_activation = max((activation.id for activation in active.values()), default=0)
+        for site in sorted((await self._loaded_models.published()).keys() | active.keys()):
+            await self._make_current(_wanted(active[site]) if site in active else WantedVersion(site))
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(EVERY_SECONDS)
+            await asyncio.sleep(INTERVAL_SECONDS)
             try:
-                await self.look()
+                await self.refresh()
             except DatabaseUnavailable:
-                continue  # the audit writer tells of it; what is loaded keeps serving
-            except Exception as error:  # noqa: BLE001 - a defect here must not leave the service blind for good
-                self._log.error("look failed", **describe_failure(error))
+                continue  # the audit writer reports it; loaded models and known keys stay in use
+            except Exception as error:  # noqa: BLE001 - after any other failure, too, polling must go on
+                self._log.error("refresh failed", **describe_failure(error))
 
-    async def look(self) -> None:
-        async with self._looking:
+    async def refresh(self) -> None:
+        """Reads keys and new activations, and retries versions that could not be used."""
+        async with self._refreshing:
             async with self._database.reading() as connection:
                 keys = await list_keys(connection)
-                fresh = await activations_since(connection, self._seen)
-                await self._look_ahead(connection)
+                activations = await activations_since(connection, self._last_activation)
+                await self._count_partitions(connection)
             self._keyring.replace(keys)
-            newest = {wanted.site: wanted for wanted in (*self._due(), *map(_wanted, fresh))}  # the later one wins
+            newest = {wanted.site: wanted for wanted in (*self._to_retry(), *map(_wanted, activations))}
             for wanted in newest.values():
-                if await self._take_up(wanted):
-                    model = self._shelf.find_current(wanted.site).ref
-                    self._log.info("version activated", **asdict(model))
-            self._seen = max([self._seen, *(activation.id for activation in fresh)])
+                if await self._make_current(wanted):
+                    self._log.info("version activated", **asdict(self._loaded_models.find_current(wanted.site).ref))
+            self._last_activation = max([self._last_activation, *(activation.id for activation in activations)])
 
-    async def _look_ahead(self, connection: AsyncConnection) -> None:
-        if time.monotonic() - self._looked_ahead >= LOOK_AHEAD_SECONDS:
+    async def _count_partitions(self, connection: AsyncConnection) -> None:
+        if time.monotonic() - self._partitions_checked >= PARTITION_CHECK_SECONDS:
             self.months_ahead = await connection.run_sync(partitions_ahead, utc_now())
-            self._looked_ahead = time.monotonic()
+            self._partitions_checked = time.monotonic()
 
-    def _due(self) -> list[Wanted]:
+    def _to_retry(self) -> list[WantedVersion]:
         now = time.monotonic()
-        return [missed.wanted for missed in self.not_followed.values() if missed.retry_at <= now]
+        return [unusable.wanted for unusable in self.unusable.values() if unusable.retry_at <= now]
 
-    async def _take_up(self, wanted: Wanted) -> bool:
-        """Makes it current. False: it cannot be used, and is tried again later."""
+    async def _make_current(self, wanted: WantedVersion) -> bool:
+        """False if it cannot be used; it is then tried again later."""
         if not wanted.has_record:
-            self._miss(wanted, NO_RECORD)
+            self._reject(wanted, NO_RECORD)
             return False
         try:
-            version = wanted.version or await self._shelf.highest_version(wanted.site)
-            model = await self._shelf.fetch(wanted.site, version, wanted.sha256)
+            version = wanted.version or await self._loaded_models.highest_version(wanted.site)
+            model = await self._loaded_models.fetch(wanted.site, version, wanted.sha256)
         except NormalcyError as error:
-            self._miss(wanted, str(error))
+            self._reject(wanted, str(error))
             return False
-        except Exception as error:  # noqa: BLE001 - tried again like any other version that could not be used
-            self._miss(wanted, "It could not be read.")
+        except Exception as error:  # noqa: BLE001 - retried like any other version that cannot be used
+            self._reject(wanted, "It could not be read.")
             self._log.error("reading a version failed", **describe_failure(error))
             return False
-        self._shelf.make_current(model)
-        self.not_followed.pop(wanted.site, None)
+        self._loaded_models.make_current(model)
+        self.unusable.pop(wanted.site, None)
         return True
 
-    def _miss(self, wanted: Wanted, reason: str) -> None:
-        before = self.not_followed.get(wanted.site)
-        self.not_followed[wanted.site] = NotFollowed(wanted, reason, time.monotonic() + RETRY_SECONDS)
-        self._shelf.leave_out(wanted.site, reason)
-        if before is None or (before.wanted, before.reason) != (wanted, reason):  # once, not at every try
-            told = {"site": wanted.site, "version": wanted.version, "reason": reason}
-            if wanted.site in self._shelf.not_served:
-                self._log.error("site not served", **told)
+    def _reject(self, wanted: WantedVersion, problem: str) -> None:
+        reason = f"{problem} {REMEDY.format(site=wanted.site)}"
+        before = self.unusable.get(wanted.site)
+        self.unusable[wanted.site] = UnusableVersion(wanted, reason, time.monotonic() + RETRY_SECONDS)
+        self._loaded_models.mark_not_served(wanted.site, reason)
+        if before is None or (before.wanted, before.reason) != (wanted, reason):  # logged once, not at every retry
+            details = {"site": wanted.site, "version": wanted.version, "reason": reason}
+            if wanted.site in self._loaded_models.not_served:
+                self._log.error("site not served", **details)
             else:
-                self._log.error("version not activated", **told)
+                self._log.error("version not activated", **details)
 
 
-def _wanted(activation: Activation) -> Wanted:
-    return Wanted(activation.site, activation.version, activation.sha256, activation.has_record)
+def _wanted(activation: Activation) -> WantedVersion:
+    return WantedVersion(activation.site, activation.version, activation.sha256, activation.has_record)

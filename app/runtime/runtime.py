@@ -1,17 +1,19 @@
-"""The service while it runs: everything that answers share, opened in order and closed in reverse."""
+"""What a process holds while it serves, opened in order and closed in reverse."""
 
 import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
+import app
 from app.audit.refusals import RefusalRecorder
 from app.audit.subject import SubjectHasher, subject_hasher
 from app.audit.writer import AuditWriter
+from app.build_info import UNKNOWN, source_commit
 from app.clock import utc_now
 from app.database.engine import Database, open_database
 from app.database.lock import serving_alone
@@ -22,12 +24,9 @@ from app.inference.microbatch import MicroBatcher
 from app.inference.scoring import Scored, score_with_tails
 from app.observability import Metrics, make_metrics
 from app.runtime.checkpoints import Checkpoints
-from app.runtime.credentials import Keyring, refuse_exposure
-from app.runtime.load_model import Backend, choose_backend
-from app.runtime.loaded_models import LoadedModels
-from app.runtime.login import check_login
+from app.runtime.credentials import Keyring, check_exposure, check_login
+from app.runtime.models import Backend, LoadedModels, choose_backend
 from app.runtime.poller import DatabasePoller
-from app.runtime.service_info import service_info
 from app.settings import Settings
 
 
@@ -36,93 +35,90 @@ class Runtime:
     settings: Settings
     database: Database
     loaded_models: LoadedModels
-    batcher: MicroBatcher[Scored]
     keyring: Keyring
     poller: DatabasePoller
     writer: AuditWriter
     checkpoints: Checkpoints
-    refusals: RefusalRecorder
-    hasher: SubjectHasher
-    stamp: ServiceInfo
-    provenance: dict[str, Any]  # the stamp, as answers tell it
     metrics: Metrics
+    service_info: ServiceInfo
+    login_warnings: tuple[dict[str, str], ...] = ()  # about the database login, found at the start
     clock: Callable[[], datetime] = utc_now
-    login_warnings: tuple[dict[str, str], ...] = ()  # of the start
-    is_draining: bool = False  # set when the process was told to stop: not ready, still answering
+    is_draining: bool = False  # set when the process is asked to stop: not ready any more, still answering
+    batcher: MicroBatcher[Scored] = field(init=False)
+    refusals: RefusalRecorder = field(init=False)
+    hasher: SubjectHasher = field(init=False)
+    provenance: dict[str, Any] = field(init=False)  # service_info, as responses and records contain it
+
+    def __post_init__(self) -> None:
+        self.batcher = MicroBatcher(score_with_tails)
+        self.refusals = RefusalRecorder(self.writer, self.metrics)
+        self.hasher = subject_hasher(self.settings)
+        self.provenance = service_provenance(self.service_info)
 
 
 @asynccontextmanager
 async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
-    """Raises a NormalcyError, in one sentence, for whatever must not serve."""
-    async with AsyncExitStack() as closing:
+    """Raises a NormalcyError if this process must not serve."""
+    async with AsyncExitStack() as stack:
         backend = await asyncio.to_thread(choose_backend, settings)
+        info = service_info(settings, backend)
         database = open_database(settings)
-        closing.push_async_callback(database.close)
+        stack.push_async_callback(database.close)
         if database.dialect == "sqlite":
-            closing.enter_context(serving_alone(database.file))
+            stack.enter_context(serving_alone(database.file))
             await upgrade(database.unbounded())
         await check_database(database)
         login_warnings = await check_login(database, settings)
-        loaded_models, keyring = LoadedModels(settings.models_dir, backend), Keyring()
-        watched = open_database(settings)  # a pool of its own: look-ups must not delay the news of a revoked key
-        closing.push_async_callback(watched.close)
-        poller = DatabasePoller(watched, loaded_models, keyring)
-        await poller.begin()
-        refuse_exposure(settings.host, keyring)
-        metrics = make_metrics()
+        loaded_models, keyring, metrics = LoadedModels(settings.models_dir, backend), Keyring(), make_metrics()
         metrics.key_expiry_seconds.set_function(lambda: keyring.next_expiry_seconds(utc_now()))
-        facts = _facts(settings, service_info(settings, backend), loaded_models)
+        polled = open_database(settings)  # its own pool: audit queries must not delay the news of a revoked key
+        stack.push_async_callback(polled.close)
+        poller = DatabasePoller(polled, loaded_models, keyring)
+        await poller.start()
+        check_exposure(settings.host, keyring)
+        facts = process_facts(settings) | {
+            "service": asdict(info),
+            "models": [asdict(model.ref) for model in loaded_models.loaded],
+        }
         writer = AuditWriter(database.appender(), facts, metrics, budget_seconds=settings.audit_budget_seconds)
         checkpoints = Checkpoints(database, settings.data_dir, utc_now, metrics)
-        closing.push_async_callback(checkpoints.take)  # the last one, behind the seal
-        closing.push_async_callback(writer.stop)
+        stack.push_async_callback(checkpoints.take)  # the last one, after the chain was sealed
+        stack.push_async_callback(writer.stop)
         await writer.start()
-        for work in (poller.run(), checkpoints.run()):
-            closing.push_async_callback(_stop, asyncio.create_task(work))
-        parts = Parts(database, loaded_models, keyring, poller, writer, checkpoints, metrics, login_warnings)
-        runtime = assemble(settings, backend, parts)
-        closing.callback(runtime.refusals.close)
+        for task in (poller.run(), checkpoints.run()):
+            stack.push_async_callback(_cancel, asyncio.create_task(task))
+        runtime = Runtime(
+            settings,
+            database,
+            loaded_models,
+            keyring,
+            poller,
+            writer,
+            checkpoints,
+            metrics,
+            info,
+            login_warnings,
+        )
+        stack.callback(runtime.refusals.close)
         yield runtime
 
 
-class Parts(NamedTuple):
-    """What is opened in order; the rest of a service is made from settings alone."""
-
-    database: Database
-    loaded_models: LoadedModels
-    keyring: Keyring
-    poller: DatabasePoller
-    writer: AuditWriter
-    checkpoints: Checkpoints
-    metrics: Metrics
-    login_warnings: tuple[dict[str, str], ...] = ()
+def service_info(settings: Settings, backend: Backend) -> ServiceInfo:
+    """Which program this is. NORMALCY_COMMIT wins over the commit of the source tree."""
+    commit = settings.commit if settings.commit != UNKNOWN else source_commit()
+    return ServiceInfo(app.__version__, commit, backend.name, backend.device)
 
 
-def assemble(settings: Settings, backend: Backend, parts: Parts) -> Runtime:
-    stamp = service_info(settings, backend)
-    return Runtime(
-        settings=settings,
-        batcher=MicroBatcher(score_with_tails),
-        refusals=RefusalRecorder(parts.writer, parts.metrics),
-        hasher=subject_hasher(settings),
-        stamp=stamp,
-        provenance=service_provenance(stamp),
-        **parts._asdict(),
-    )
-
-
-def _facts(settings: Settings, stamp: ServiceInfo, loaded_models: LoadedModels) -> dict[str, Any]:
-    """Who writes the chains of this process."""
+def process_facts(settings: Settings) -> dict[str, Any]:
+    """Which process writes a chain, for the first record of the chain."""
     return {
         "host": socket.gethostname(),
         "process": os.getpid(),
-        "service": asdict(stamp),
-        "models": [asdict(model.ref) for model in loaded_models.loaded],
         "settings_sha256": settings.fingerprint(),
     }
 
 
-async def _stop(task: asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task

@@ -1,6 +1,5 @@
-"""Use cases, named by verbs. Each takes what it needs: models, values, `now`; each returns values or raises.
+"""Use cases, one module each, named by verbs: score, replay, activate, verify, train, ...
 
-`score` answers readings (every protocol is another door to it), `numbers` computes their columns, `train` makes
-and publishes a version. To add one, write a function that a door can call with parsed values and whose answer a
-door can render; HTTP, terminals and their formats stay outside.
+A function receives a `Runtime` and the `Caller`, or settings if it is for a command. It returns what the response or
+the command shows, after recording what must be recorded. HTTP is in `app.web`, terminal output in `app.cli`.
 """

@@ -16,7 +16,7 @@ from app.domain.query import ScoreQuery
 from app.domain.score import Answer
 from app.formats import figures
 from app.formats.figures import Curve
-from app.inference.executor import ReadyModel
+from app.inference.executor import LoadedModel
 from app.inference.numbers import numbers
 from app.inference.scoring import score
 from app.maths.moments import Array
@@ -81,7 +81,7 @@ class Evaluated:
     diameter_mm: Array  # [N]
 
 
-def evaluate(model: ReadyModel, table: Table, label: NDArray[np.int64], true_z: Array | None) -> Evaluated:
+def evaluate(model: LoadedModel, table: Table, label: NDArray[np.int64], true_z: Array | None) -> Evaluated:
     """`label` [N] is 1 for people who ought to score high, 0 for the others."""
     patients = _patients(table)
     found = numbers(model, patients, table.diameter_mm)

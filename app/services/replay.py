@@ -1,8 +1,8 @@
-"""Replay: answer a recorded request again, by the recorded version and the same code, and compare.
+"""Replay: score a recorded request again with the recorded model version, and compare with what was recorded.
 
-Numbers are compared by their relative difference; of the words only those that decide something (verdict, position,
-codes), because a later version of the service may put the rest differently. A damaged record is answered again as far
-as it can be read and is never identical: what it says is not what was recorded.
+Numbers are compared by their relative difference. Of the text only what matters is compared (verdict, position,
+codes), because a later release may word the rest differently. A damaged record is scored again as far as it can be
+read, and is never reported as identical.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -14,43 +14,43 @@ from app.domain.card import ModelRef
 from app.errors import InvalidInput, NormalcyError, UnknownRecord
 from app.formats.answer import BODY, body
 from app.formats.faults import fault
+from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
-from app.services.look_up import find_page, record_reading
+from app.services.audit_records import find_page, record_read
 from app.services.recorded import asked_again
-from app.services.score_measurements import Caller
 
 Json = dict[str, Any]
 
 IDENTICAL = 1e-8
-TINY = 1e-12  # below it a number is zero: probabilities far out in a tail are not compared digit by digit
-RECORD = "(record)"  # the whole of it
-MOST = 10_000  # scores of one replay, as many as a batch may have
-TOO_MANY = f"More than {MOST} scores stand under this request id: it was used for many requests. Name one item."
+TINY = 1e-12  # smaller numbers count as zero: probabilities far out in a tail are not compared digit by digit
+WHOLE_RECORD = "(record)"
+MAX_SCORES = 10_000  # of one replay, as many as a batch may have
+TOO_MANY = f"More than {MAX_SCORES} scores have this request id, because many requests used it. Choose one item."
 WORDING = frozenset({"message"})
 
 
 class Difference(NamedTuple):
     field: str  # dotted path into the recorded output
-    relative: float  # 1 where words or shapes differ
+    relative: float  # 1 where text or structure differs
 
 
 async def replay(runtime: Runtime, caller: Caller, request_id: str, item: int | None = None) -> Json:
-    """Of every score under this request id, or of one item."""
-    scores = [record async for record in _readings(runtime, request_id) if item in (None, record["item"])]
+    """Every score of this request, or one item of it. Raises UnknownRecord if there is none."""
+    scores = [record async for record in _scores(runtime, request_id) if item in (None, record["item"])]
     if not scores:
         raise UnknownRecord
-    await record_reading(runtime, caller, {"request_id": request_id, "item": item}, len(scores))
+    await record_read(runtime, caller, {"request_id": request_id, "item": item}, len(scores))
     found = [difference for record in scores for difference in await _replay_one(runtime, record)]
-    return summary(found, len(scores), [_damage(record) for record in scores if record["damaged"]])
+    return summarise(found, len(scores), [_damage(record) for record in scores if record["damaged"]])
 
 
-async def _readings(runtime: Runtime, request_id: str) -> AsyncIterator[Json]:
+async def _scores(runtime: Runtime, request_id: str) -> AsyncIterator[Json]:
     cursor, seen = None, 0
     while True:
         page = await find_page(runtime, Filter(request_id=request_id), cursor, LARGEST_PAGE)
-        for record in filter(_concerns, page.records):
+        for record in filter(_may_be_score, page.records):
             seen += 1
-            if seen > MOST:
+            if seen > MAX_SCORES:
                 raise InvalidInput([fault("too_long", "request_id", TOO_MANY)])
             yield record
         if page.cursor is None:
@@ -58,10 +58,10 @@ async def _readings(runtime: Runtime, request_id: str) -> AsyncIterator[Json]:
         cursor = page.cursor
 
 
-def _concerns(record: Json) -> bool:
-    """A reading, or what may have been one before it was damaged.
+def _may_be_score(record: Json) -> bool:
+    """The record of a measurement, or a damaged record that may have been one.
 
-    The record of a whole file holds digests and counts, no reading that could be scored again.
+    The record of a scored file holds digests and counts only, nothing that could be scored again.
     """
     return record["damaged"] or (record["kind"] == "score" and "diameter_mm" in (record["input"] or {}))
 
@@ -70,7 +70,7 @@ def _damage(record: Json) -> Json:
     return {"record_id": record["record_id"], "item": record["item"], **record["damage"]}
 
 
-def summary(differences: list[Difference], replayed: int, damaged: Sequence[Json] = ()) -> Json:
+def summarise(differences: list[Difference], replayed: int, damaged: Sequence[Json] = ()) -> Json:
     largest = max((difference.relative for difference in differences), default=0.0)
     beyond = [difference for difference in differences if difference.relative > IDENTICAL]
     return {
@@ -83,31 +83,31 @@ def summary(differences: list[Difference], replayed: int, damaged: Sequence[Json
 
 
 async def _replay_one(runtime: Runtime, record: Json) -> list[Difference]:
-    place = "" if record["item"] is None else f"results[{record['item']}]"
+    path = "" if record["item"] is None else f"results[{record['item']}]"
     try:
         ref = ModelRef(**record["model"])
         request = asked_again(ref.site, record["input"])
-        told = {name: record["output"][name] for name in BODY}
+        output = {name: record["output"][name] for name in BODY}
     except (InvalidInput, LookupError, TypeError, ValueError, AttributeError):
-        return [Difference(place or RECORD, 1.0)]  # no answer of ours: the verification of its chain will tell
+        return [Difference(path or WHOLE_RECORD, 1.0)]  # not written by this program; verification reports it
     try:
         model = await runtime.loaded_models.fetch(ref.site, ref.version, ref.sha256)
     except NormalcyError:
-        if record["damaged"]:  # it may name a version that never was
-            return [Difference(place or RECORD, 1.0)]
+        if record["damaged"]:  # it may name a version that never existed
+            return [Difference(path or WHOLE_RECORD, 1.0)]
         raise
-    scored = await runtime.batcher.submit(model.ready, request.query)
-    return list(differences(told, body(scored.answer), place))
+    scored = await runtime.batcher.submit(model, request.query)
+    return list(differences(output, body(scored.answer), path))
 
 
 def differences(recorded: Any, now: Any, path: str = "") -> Iterator[Difference]:
-    """Every number with its relative difference, and every word or shape that is not the same."""
+    """Every number with its relative difference, and every text or structure that differs."""
     if isinstance(recorded, dict) and isinstance(now, dict) and recorded.keys() == now.keys():
         for name in recorded.keys() - WORDING:
             yield from differences(recorded[name], now[name], f"{path}.{name}" if path else name)
     elif isinstance(recorded, list | tuple) and isinstance(now, list | tuple) and len(recorded) == len(now):
-        for place, (one, other) in enumerate(zip(recorded, now, strict=True)):
-            yield from differences(one, other, f"{path}[{place}]")
+        for index, (before, after) in enumerate(zip(recorded, now, strict=True)):
+            yield from differences(before, after, f"{path}[{index}]")
     elif _is_number(recorded) and _is_number(now):
         yield Difference(path, _relative(recorded, now))
     elif recorded != now:

@@ -32,10 +32,10 @@ from app.formats.faults import fault
 from app.formats.reading_row import Item, Row, check_columns, read_item
 from app.formats.score_row import COLUMNS, answered, refused
 from app.formats.tables import Sheet, Table
+from app.inference.executor import LoadedModel
 from app.inference.scoring import score_with_tails
-from app.runtime.load_model import ServedModel
+from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
-from app.services.score_measurements import ANSWERED, Caller
 
 Json = dict[str, Any]
 Report = Callable[[str, float], None]
@@ -78,7 +78,7 @@ class _Scorer:
     runtime: Runtime
     succeeded: int = 0
     failed: int = 0
-    found: dict[tuple[str, str], ServedModel | FieldError] = field(default_factory=dict)  # by site and version
+    found: dict[tuple[str, str], LoadedModel | FieldError] = field(default_factory=dict)  # by site and version
     used: set[ModelRef] = field(default_factory=set)
 
     def counts(self) -> tuple[int, int, int]:
@@ -100,10 +100,10 @@ class _Scorer:
     async def _rows(self, items: Sequence[Item]) -> list[Json]:
         """One per item, in order. Those that one model answers are computed together."""
         rows: dict[int, Json] = {}
-        together: dict[ModelRef, tuple[ServedModel, list[Item]]] = {}
+        together: dict[ModelRef, tuple[LoadedModel, list[Item]]] = {}
         for item in items:
             found = await self._model(item)
-            if isinstance(found, ServedModel):
+            if isinstance(found, LoadedModel):
                 together.setdefault(found.ref, (found, []))[1].append(item)
             else:
                 rows[item.index] = self._refused(item, found)
@@ -111,7 +111,7 @@ class _Scorer:
             rows.update(self._answered(model, alike))
         return [rows[item.index] for item in items]
 
-    async def _model(self, item: Item) -> ServedModel | tuple[FieldError, ...]:
+    async def _model(self, item: Item) -> LoadedModel | tuple[FieldError, ...]:
         if item.request is None:
             return item.faults
         name = (item.site, item.request.model_version)
@@ -120,7 +120,7 @@ class _Scorer:
         found = self.found[name]
         return (found,) if isinstance(found, FieldError) else found
 
-    async def _look_up(self, site: str, version: str) -> ServedModel | FieldError:
+    async def _look_up(self, site: str, version: str) -> LoadedModel | FieldError:
         try:
             return await self.runtime.loaded_models.find(site, version)
         except SiteNotServed as error:
@@ -132,10 +132,10 @@ class _Scorer:
         except InvalidArtefact as error:
             return fault("version_refused", "model_version", f"model_version cannot be used: {error}")
 
-    def _answered(self, model: ServedModel, alike: Sequence[Item]) -> dict[int, Json]:
+    def _answered(self, model: LoadedModel, alike: Sequence[Item]) -> dict[int, Json]:
         queries = [item.request.query for item in alike if item.request]
         try:
-            told = [body(scored.answer) for scored in score_with_tails(model.ready, queries)]
+            told = [body(scored.answer) for scored in score_with_tails(model, queries)]
         except NormalcyError as error:
             if len(alike) > 1:  # one reading has no trustworthy answer; the others do
                 return {item.index: row for item in alike for row in self._answered(model, [item]).values()}
@@ -171,13 +171,9 @@ def _digest(file: BinaryIO) -> str:
 def _draft(runtime: Runtime, caller: Caller, run: FileRun) -> NewRecord:
     """The run, not its rows: what went in and what came out, each by its digest. Names of files may name people."""
     told = asdict(run)
-    return NewRecord(
-        kind="score",
-        at=runtime.clock(),
-        principal=caller.principal,
-        route=caller.route,
-        status=ANSWERED,
-        request_id=caller.request_id,
+    return caller.new_record(
+        "score",
+        runtime.clock(),
         model=run.models[0] if len(run.models) == 1 else None,
         input={"file_sha256": run.input_sha256, "rows": run.rows},
         output={

@@ -1,7 +1,6 @@
-"""Answer readings: find the model, score, tell, record. Nothing is returned before its record is durable."""
+"""Score one measurement or a study: find the models, score, record. Nothing is returned before it is recorded."""
 
 import asyncio
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -12,111 +11,95 @@ from app.formats.faults import unknown_site, unknown_version
 from app.formats.score_request import CURRENT, ScoreRequest
 from app.formats.study_request import StudyRequest
 from app.formats.summaries import Judged, summarise
+from app.inference.executor import LoadedModel
 from app.inference.scoring import Scored
-from app.runtime.load_model import ServedModel
+from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.services.recorded import recorded
 
-ANSWERED = 200
-TOLD = (*BODY, "summary")  # what a record keeps of an answer
+RECORDED = (*BODY, "summary")  # the parts of a response that its record contains
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks, through which door, and until when the answer must be on record (time of the event loop)."""
+class ResolvedRequest(NamedTuple):
+    """A request with the model that was current, or was asked for, when it arrived."""
 
-    principal: str
-    request_id: str
-    route: str
-    deadline: float
-
-
-class Reading(NamedTuple):
-    """A request with the model that it found on arrival."""
-
-    model: ServedModel
+    model: LoadedModel
     request: ScoreRequest
 
 
-async def answer_reading(runtime: Runtime, caller: Caller, request: ScoreRequest) -> Json:
-    reading = Reading(await find_model(runtime, caller, request), request)
-    scored = await runtime.batcher.submit(reading.model.ready, request.query)
-    now, asked = runtime.clock(), request.query
-    told = single(caller.request_id, asked.patient, asked.diameter_mm, result(runtime, reading, scored, now))
-    await runtime.writer.write([_draft(runtime, caller, reading, told, now)], caller.deadline)
-    _count(runtime, reading, scored)
-    return told
+async def score_measurement(runtime: Runtime, caller: Caller, request: ScoreRequest) -> Json:
+    resolved = ResolvedRequest(await find_model(runtime, caller, request), request)
+    scored = await runtime.batcher.submit(resolved.model, request.query)
+    now, query = runtime.clock(), request.query
+    body = single(caller.request_id, query.patient, query.diameter_mm, make_result(runtime, resolved, scored, now))
+    await runtime.writer.write([_new_record(runtime, caller, resolved, body, now)], caller.deadline)
+    _count(runtime, resolved, scored)
+    return body
 
 
-async def answer_study(runtime: Runtime, caller: Caller, request: StudyRequest) -> Json:
-    readings = await _find_models(runtime, caller, request)
-    waiting = [runtime.batcher.submit(reading.model.ready, reading.request.query) for reading in readings]
-    scored = await asyncio.gather(*waiting)
+async def score_study(runtime: Runtime, caller: Caller, request: StudyRequest) -> Json:
+    resolved = await _find_models(runtime, caller, request)
+    scored = await asyncio.gather(*(runtime.batcher.submit(each.model, each.request.query) for each in resolved))
     now = runtime.clock()
-    results = [result(runtime, *pair, now) for pair in zip(readings, scored, strict=True)]
-    told = study(caller.request_id, request.patient, results)
-    drafts = [
-        _draft(runtime, caller, reading, each, now, item)
-        for item, (reading, each) in enumerate(zip(readings, told["results"], strict=True))
+    results = [make_result(runtime, *pair, now) for pair in zip(resolved, scored, strict=True)]
+    body = study(caller.request_id, request.patient, results)
+    records = [
+        _new_record(runtime, caller, each, result, now, item)
+        for item, (each, result) in enumerate(zip(resolved, body["results"], strict=True))
     ]
-    await runtime.writer.write(drafts, caller.deadline)
-    for pair in zip(readings, scored, strict=True):
+    await runtime.writer.write(records, caller.deadline)
+    for pair in zip(resolved, scored, strict=True):
         _count(runtime, *pair)
-    return told
+    return body
 
 
-async def find_model(runtime: Runtime, caller: Caller, request: ScoreRequest) -> ServedModel:
+async def find_model(runtime: Runtime, caller: Caller, request: ScoreRequest) -> LoadedModel:
     if request.model_version == CURRENT:
         return runtime.loaded_models.find_current(request.site)
     try:
         async with asyncio.timeout_at(caller.deadline):
             return await runtime.loaded_models.find(request.site, request.model_version)
     except TimeoutError:
-        raise NoModelLoaded from None  # it is still being read, and will be there for a later request
+        raise NoModelLoaded from None  # it is still loading, and will be there for a later request
 
 
-def result(runtime: Runtime, reading: Reading, scored: Scored, now: datetime) -> Result:
-    model, site = reading.model, reading.model.ref.site
-    summary = summarise(Judged(site, reading.request.query, *scored), simulated=model.is_simulated)
+def make_result(runtime: Runtime, resolved: ResolvedRequest, scored: Scored, now: datetime) -> Result:
+    model, site = resolved.model, resolved.model.ref.site
+    summary = summarise(Judged(site, resolved.request.query, *scored), simulated=model.is_simulated)
     return Result(site, scored.answer, summary, provenance(model.provenance, runtime.provenance, now))
 
 
-async def _find_models(runtime: Runtime, caller: Caller, request: StudyRequest) -> list[Reading]:
-    """Of every measurement, or every fault at once."""
-    readings: list[Reading] = []
-    faults: list[FieldError] = []
-    for place, measurement in enumerate(request.measurements):
+async def _find_models(runtime: Runtime, caller: Caller, request: StudyRequest) -> list[ResolvedRequest]:
+    """For every measurement. Raises InvalidInput with all unknown sites and versions at once."""
+    resolved: list[ResolvedRequest] = []
+    errors: list[FieldError] = []
+    for index, measurement in enumerate(request.measurements):
         try:
-            readings.append(Reading(await find_model(runtime, caller, measurement), measurement))
+            resolved.append(ResolvedRequest(await find_model(runtime, caller, measurement), measurement))
         except UnknownSite:
-            faults.append(unknown_site(place))
+            errors.append(unknown_site(index))
         except UnknownVersion:
-            faults.append(unknown_version(place))
-    if faults:
-        raise InvalidInput(faults)
-    return readings
+            errors.append(unknown_version(index))
+    if errors:
+        raise InvalidInput(errors)
+    return resolved
 
 
-def _draft(
-    runtime: Runtime, caller: Caller, reading: Reading, told: Json, now: datetime, item: int | None = None
+def _new_record(
+    runtime: Runtime, caller: Caller, resolved: ResolvedRequest, body: Json, now: datetime, item: int | None = None
 ) -> NewRecord:
-    output = {name: told[name] for name in TOLD} | {"service": told["provenance"]["service"]}
-    return NewRecord(
-        kind="score",
-        at=now,
-        principal=caller.principal,
-        route=caller.route,
-        status=ANSWERED,
-        request_id=caller.request_id,
+    return caller.new_record(
+        "score",
+        now,
         item=item,
-        model=reading.model.ref,
-        input=recorded(reading.request, runtime.hasher),
-        output=output,
+        model=resolved.model.ref,
+        input=recorded(resolved.request, runtime.hasher),
+        output={name: body[name] for name in RECORDED} | {"service": body["provenance"]["service"]},
     )
 
 
-def _count(runtime: Runtime, reading: Reading, scored: Scored) -> None:
-    ref, verdict = reading.model.ref, scored.answer.reliability.verdict
+def _count(runtime: Runtime, resolved: ResolvedRequest, scored: Scored) -> None:
+    ref, verdict = resolved.model.ref, scored.answer.reliability.verdict
     runtime.metrics.verdicts[ref.site, verdict].inc()
     if scored.answer.score is not None:
         runtime.metrics.scores[ref.site, ref.version].inc()

@@ -1,9 +1,14 @@
-"""Verify the audit: every chain of the database, also against the checkpoints that were kept, the tables beside it, and
-what guards it."""
+"""Verify the audit: every chain, against the stored checkpoints too, the tables of keys and activations, the guards.
+
+By default the checkpoints in the data folder are used. A data folder may have served several databases: a checkpoint
+of another one is skipped with a warning. Checkpoints of the first release name no database and always count, because
+after everything was deleted they may be the only evidence.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -12,33 +17,41 @@ from app.audit import checkpoint as checkpoints
 from app.audit.checkpoint import Checkpoint, take_checkpoint
 from app.audit.damage import Damage
 from app.audit.tables import RowFinding, compare_tables
-from app.audit.verify import Finding, OpenChain, verify
+from app.audit.verify import Coverage, Finding, OpenChain, verify
 from app.clock import utc_now
 from app.database.appender import AuditRow
 from app.database.engine import Database
 from app.database.place import record_at
 from app.database.readiness import check_guards
-from app.database.records import has_records, heads, stream_chains
-from app.errors import DatabaseNotReady
+from app.database.records import database_name, has_records, heads, stream_chains
+from app.errors import DatabaseNotReady, InvalidCheckpoint
 from app.files import new_file
-from app.runtime.command import inspecting
-from app.services.kept_checkpoints import Choice, Compared, Kept, compared_with
+from app.runtime.checkpoints import FOLDER, checkpoint_files
+from app.runtime.command import existing_database
 from app.settings import Settings
 
 Report = Callable[[str, float], None]
+CheckpointChoice = Path | Literal["folder", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class Tampering:
-    """What is wrong: which kind, and which record where there is one. A chain is named by its first damage alone."""
+    """One thing that is wrong. Of a chain only the first damage is reported."""
 
     damage: Damage
     detail: str
-    record_id: UUID | None = None  # None: it is the one that is missing, or no single record is meant
+    record_id: UUID | None = None  # None: the record is the one that is missing, or there is no single record
     request_id: str | None = None
     month: str | None = None
     chain_id: UUID | None = None
     seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCheckpoint:
+    file: str
+    taken_at: str
+    root: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,41 +60,41 @@ class AuditVerification:
     records: int
     chains: int
     tampering: tuple[Tampering, ...]
-    rows: tuple[RowFinding, ...]  # of keys and activations that are not as on record
-    open_chains: tuple[OpenChain, ...]  # their writers still run, or died
+    rows: tuple[RowFinding, ...]  # keys and activations that differ from their records
+    open_chains: tuple[OpenChain, ...]  # their writers are still running, or crashed
     warnings: tuple[str, ...]
-    checkpoints: tuple[Compared, ...]  # oldest first
+    checkpoints: tuple[ComparedCheckpoint, ...]  # oldest first
 
 
 async def verify_audit(
-    settings: Settings, report: Report, since_month: str = "", choice: Choice = "folder"
+    settings: Settings, report: Report, since_month: str = "", choice: CheckpointChoice = "folder"
 ) -> AuditVerification:
-    """Raises a NormalcyError if it could not be checked."""
-    async with inspecting(settings) as database:
-        kept = await compared_with(database, settings.data_dir, choice, since_month)
+    """Raises a NormalcyError if the audit could not be checked."""
+    async with existing_database(settings) as database:
+        stored = await read_checkpoints(database, settings.data_dir, choice, since_month)
         async with database.reading() as connection:
-            found = await verify(_told(connection, since_month, report), kept.coverage)
+            result = await verify(_rows(connection, since_month, report), stored.coverage)
             tampering = (
-                *[await _located(connection, finding) for finding in found.findings],
-                *await _emptied(connection, kept),
-                *await _unguarded(database),
+                *[await _locate(connection, finding) for finding in result.findings],
+                *await _check_not_emptied(connection, stored),
+                *await _check_guards(database),
             )
             rows = await compare_tables(connection)
     return AuditVerification(
         not (tampering or rows),
-        found.records,
-        found.chains,
+        result.records,
+        result.chains,
         tampering,
         rows,
-        found.open_chains,
-        kept.warnings,
-        kept.checkpoints,
+        result.open_chains,
+        stored.warnings,
+        stored.compared,
     )
 
 
 async def write_checkpoint(settings: Settings, out: Path) -> Checkpoint:
-    """Where every chain stands now, as a file to be kept outside the reach of whoever can change the database."""
-    async with inspecting(settings) as database:
+    """Write the current end of every chain to a file, to be stored out of reach of whoever can change the database."""
+    async with existing_database(settings) as database:
         with new_file(out) as file:
             async with database.reading() as connection:
                 taken = await take_checkpoint(connection, utc_now())
@@ -89,8 +102,49 @@ async def write_checkpoint(settings: Settings, out: Path) -> Checkpoint:
     return taken
 
 
-async def _told(connection: AsyncConnection, since_month: str, report: Report) -> AsyncIterator[list[AuditRow]]:
-    """The rows, with word of how many of them went by."""
+@dataclass(frozen=True, slots=True)
+class StoredCheckpoints:
+    coverage: Coverage  # of the months that are verified
+    compared: tuple[ComparedCheckpoint, ...]  # oldest first
+    cover_records: bool  # of any month
+    warnings: tuple[str, ...]
+
+
+async def read_checkpoints(
+    database: Database, data_dir: Path, choice: CheckpointChoice, since_month: str = ""
+) -> StoredCheckpoints:
+    """Read before the chains, which can then only be longer; one file at a time, because there may be many.
+
+    Raises InvalidCheckpoint for a damaged file.
+    """
+    folder, by_name = data_dir / FOLDER, isinstance(choice, Path)
+    files = [choice] if isinstance(choice, Path) else checkpoint_files(folder) if choice == "folder" else []
+    async with database.reading() as connection:
+        accepted = ("", await database_name(connection))
+    coverage, compared, cover_records = Coverage(), [], False
+    for file in files:
+        checkpoint = _read_checkpoint(file)
+        if by_name or checkpoint.database in accepted:
+            coverage.add(checkpoint, since_month)
+            compared.append(ComparedCheckpoint(str(file), checkpoint.taken_at, checkpoint.root))
+            cover_records |= bool(checkpoint.ends)
+    skipped = len(files) - len(compared)
+    warning = f"{skipped} of {len(files)} checkpoints in {folder} are of another database and were not compared."
+    by_time = tuple(sorted(compared, key=lambda each: each.taken_at))
+    return StoredCheckpoints(coverage, by_time, cover_records, (warning,) if skipped else ())
+
+
+def _read_checkpoint(path: Path) -> Checkpoint:
+    try:
+        return checkpoints.parse(path.read_bytes())
+    except OSError as error:
+        raise InvalidCheckpoint(f"{path} cannot be read: {error.strerror}.") from error
+    except InvalidCheckpoint as error:
+        raise InvalidCheckpoint(f"{path}: {error}") from error
+
+
+async def _rows(connection: AsyncConnection, since_month: str, report: Report) -> AsyncIterator[list[AuditRow]]:
+    """All rows in pages, reporting progress."""
     total = sum(head.seq for head in await heads(connection, since_month))
     seen = 0
     async for page in stream_chains(connection, since_month):
@@ -99,8 +153,8 @@ async def _told(connection: AsyncConnection, since_month: str, report: Report) -
         report(f"{seen} records", min(1.0, seen / total) if total else 1.0)
 
 
-async def _located(connection: AsyncConnection, finding: Finding) -> Tampering:
-    """Of a record that is missing, the one before it is named."""
+async def _locate(connection: AsyncConnection, finding: Finding) -> Tampering:
+    """Names the damaged record; if it is missing, the one before it."""
     chain = finding.month, finding.chain_id
     row = await record_at(connection, *chain, finding.seq)
     if row is not None:
@@ -114,17 +168,17 @@ def _name(row: AuditRow) -> str:
     return f"record {row.record_id}" + (f" of request {row.request_id}" if row.request_id else "")
 
 
-async def _emptied(connection: AsyncConnection, kept: Kept) -> list[Tampering]:
-    """A database that nobody used yet has no record either: only a checkpoint tells that there were some."""
-    if kept.cover_records and not await has_records(connection):
+async def _check_not_emptied(connection: AsyncConnection, stored: StoredCheckpoints) -> list[Tampering]:
+    """A new database has no records either; only a checkpoint shows that there were some."""
+    if stored.cover_records and not await has_records(connection):
         return [Tampering(Damage.EMPTIED, "there is no record at all, and checkpoints cover some")]
     return []
 
 
-async def _unguarded(database: Database) -> list[Tampering]:
+async def _check_guards(database: Database) -> list[Tampering]:
     async with database.reading() as connection:
         try:
             await connection.run_sync(check_guards)
-        except DatabaseNotReady as missing:
-            return [Tampering(Damage.UNGUARDED, str(missing).rstrip("."))]
+        except DatabaseNotReady as error:
+            return [Tampering(Damage.UNGUARDED, str(error).rstrip("."))]
     return []

@@ -15,9 +15,8 @@ from app.formats import problem as kinds
 from app.formats import strict_json
 from app.formats.answer import encode
 from app.formats.faults import fault
-from app.runtime.credentials import ANONYMOUS, Principal
+from app.runtime.credentials import ANONYMOUS, Caller, Principal
 from app.runtime.runtime import Runtime
-from app.services.score_measurements import Caller
 from app.web.problems import Refused
 
 LARGEST_BODY = 16 * 1024  # bytes; the longest acceptable scoring request has about 1 kB

@@ -18,7 +18,7 @@ from app.inference.scoring import score_with_tails
 from app.runtime.runtime import Runtime
 from app.schemas.problem import Problem
 from app.schemas.requests import SCORE_EXAMPLES, STUDY_EXAMPLES
-from app.services.score_measurements import Reading, result
+from app.services.score_measurements import ResolvedRequest, make_result
 
 Json = dict[str, Any]
 
@@ -95,8 +95,8 @@ def examples(runtime: Runtime) -> dict[str, Json]:
 
 def _result(runtime: Runtime, request: ScoreRequest) -> Result:
     model = runtime.loaded_models.find_current(request.site)
-    [scored] = score_with_tails(model.ready, [request.query])
-    return result(runtime, Reading(model, request), scored, runtime.clock())
+    [scored] = score_with_tails(model, [request.query])
+    return make_result(runtime, ResolvedRequest(model, request), scored, runtime.clock())
 
 
 def _first(named: Mapping[str, Any]) -> Json:

@@ -32,10 +32,9 @@ from app.database.records import heads, stream_chains
 from app.domain.card import ModelRef
 from app.formats.score_request import parse
 from app.observability import configure_logging, make_metrics
-from app.runtime.checkpoint_folder import FOLDER
-from app.runtime.checkpoints import Checkpoints
+from app.runtime.checkpoints import FOLDER, Checkpoints
 from app.runtime.command import command_runtime
-from app.services.score_measurements import answer_reading
+from app.services.score_measurements import score_measurement
 from app.settings import Settings, load_settings
 from tests.campaigns.audit_growth_report import render
 from tests.postgres import postgres_server
@@ -59,8 +58,8 @@ async def a_score(folder: Path) -> NewRecord:
     """A real answer of the shipped model, as it is recorded."""
     settings = load_settings({"NORMALCY_DATA_DIR": str(folder)})
     async with command_runtime(settings, "score") as service:
-        await service.poller.begin()
-        await answer_reading(service, caller(settings, "score"), parse("SoV", READING))
+        await service.poller.start()
+        await score_measurement(service, caller(settings, "score"), parse("SoV", READING))
         async with service.database.reading() as connection:
             rows = [row async for page in stream_chains(connection) for row in page]
     said = msgspec.json.decode(next(row.payload for row in rows if row.kind == "score"))

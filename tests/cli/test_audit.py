@@ -16,7 +16,7 @@ import pytest
 from app.database.engine import Database, open_database
 from app.database.records import heads
 from app.database.sqlite import FILE_NAME
-from app.runtime.checkpoint_folder import FOLDER
+from app.runtime.checkpoints import FOLDER
 from app.settings import Settings
 from tests.audit.recording import writes_blocked
 from tests.cli.running import READING, Normalcy, tamper

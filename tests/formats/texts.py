@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from app.formats.score_request import parse
 from app.formats.summaries import Judged, Summary, summarise
-from app.inference.executor import ReadyModel
-from app.inference.numpy_executor import ready
+from app.inference.executor import LoadedModel
+from app.inference.numpy_executor import load_on_numpy
 from app.inference.scoring import score_with_tails
 from app.store import load
 
@@ -100,8 +100,8 @@ class Text(NamedTuple):
 
 
 @cache
-def model(site: str) -> ReadyModel:
-    return ready(load(ROOT / "models_store", site, VERSION))
+def model(site: str) -> LoadedModel:
+    return load_on_numpy(load(ROOT / "models_store", site, VERSION))
 
 
 def told(case: Case) -> Text:

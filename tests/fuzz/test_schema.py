@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from schemathesis.core.failures import FailureGroup
 
-from app.services import describe
+from app.services import describe_models
 from tests.campaigns.faults_service import MODELS
 from tests.fuzz.schema_cases import explore
 from tests.fuzz.target import Target
@@ -33,7 +33,7 @@ def fail(*_: object) -> Any:
 def test_a_service_that_errs_is_noticed(
     target: Target, monkeypatch: pytest.MonkeyPatch, spoiled: Any, seen: str
 ) -> None:
-    monkeypatch.setattr(describe, "limits", spoiled)
+    monkeypatch.setattr(describe_models, "list_limits", spoiled)
     with serving(target.settings, MODELS) as running, pytest.raises(FailureGroup, match=seen):
         explore(running.url, target.key, SEED, 3, only="/v1/limits")
 

@@ -45,8 +45,6 @@ class Shifted:
 
     name: str
     by: float
-    backend: str = "shifted"
-    device: str = "CPU"
 
     def predict(self, X: Array) -> Moments:
         moments = POSTERIOR.predict(X)

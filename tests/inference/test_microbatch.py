@@ -6,11 +6,11 @@ import pytest
 from app.domain.patient import Patient, Sex
 from app.domain.query import ScoreQuery
 from app.errors import ScoringQueueFull
-from app.inference.executor import ReadyModel
+from app.inference.executor import LoadedModel
 from app.inference.microbatch import MicroBatcher
-from tests.samples import a_ready_model
+from tests.samples import a_loaded_model
 
-FIRST, SECOND = a_ready_model(0), a_ready_model(1)
+FIRST, SECOND = a_loaded_model(0), a_loaded_model(1)
 
 
 def asked(diameter: float) -> ScoreQuery:
@@ -21,9 +21,9 @@ class Scorer:
     """Answers with the diameter, and remembers what it was given together."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[ReadyModel, list[float]]] = []
+        self.calls: list[tuple[LoadedModel, list[float]]] = []
 
-    def __call__(self, model: ReadyModel, queries: Sequence[ScoreQuery]) -> list[float]:
+    def __call__(self, model: LoadedModel, queries: Sequence[ScoreQuery]) -> list[float]:
         diameters = [query.diameter_mm for query in queries]
         self.calls.append((model, diameters))
         if 0.0 in diameters:
@@ -31,7 +31,9 @@ class Scorer:
         return diameters
 
 
-def run(*diameters: float, scorer: Scorer, together: int = 64, models: Sequence[ReadyModel] = (FIRST,)) -> list[object]:
+def run(
+    *diameters: float, scorer: Scorer, together: int = 64, models: Sequence[LoadedModel] = (FIRST,)
+) -> list[object]:
     async def main() -> list[object]:
         batcher: MicroBatcher[float] = MicroBatcher(scorer, together)
         waiting = [batcher.submit(models[k % len(models)], asked(d)) for k, d in enumerate(diameters)]

@@ -5,7 +5,7 @@ import numpy as np
 from app.domain.patient import Patient, Sex
 from app.inference.numbers import numbers
 from app.maths.moments import Array, Moments
-from tests.samples import a_ready_model
+from tests.samples import a_loaded_model
 
 MAN = Patient(45.0, Sex.MALE, 175.0, 75.0)
 
@@ -15,8 +15,6 @@ class Said:
     """An executor of given moments."""
 
     moments: Moments
-    backend: str = "said"
-    device: str = "none"
 
     def predict(self, X: Array) -> Moments:
         return self.moments
@@ -26,7 +24,7 @@ def test_a_percentile_never_passes_100_whatever_the_spread() -> None:
     """The quadrature's weights sum to 1 + 4e-16 on some grids."""
     s2 = np.linspace(0.001, 1.0, 500)
     moments = Moments(np.full(500, 34.0), np.full(500, 0.1), np.full(500, 1.1), s2**2)
-    model = replace(a_ready_model(), executor=Said(moments))
+    model = replace(a_loaded_model(), executor=Said(moments))
     for diameter in (3.0, 500.0):
         percentile = numbers(model, [MAN] * 500, np.full(500, diameter)).percentile
         assert ((percentile >= 0.0) & (percentile <= 100.0)).all()
@@ -34,7 +32,7 @@ def test_a_percentile_never_passes_100_whatever_the_spread() -> None:
 
 def test_columns_have_one_entry_per_threshold_and_person() -> None:
     found = numbers(
-        a_ready_model(), [MAN] * 3, np.array([30.0, 35.0, 40.0]), (2.0, 3.0), 0.9, np.array([0.0, 1.0, 2.0])
+        a_loaded_model(), [MAN] * 3, np.array([30.0, 35.0, 40.0]), (2.0, 3.0), 0.9, np.array([0.0, 1.0, 2.0])
     )
     assert found.without_error is not None
     assert found.placed.above.shape == found.placed.below.shape == found.without_error.above.shape == (2, 3)

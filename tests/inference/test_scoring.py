@@ -10,10 +10,10 @@ from app.domain.query import ScoreQuery
 from app.domain.score import Answer, Reference, Score
 from app.formats.digits import rounded
 from app.inference.scoring import score, score_with_tails
-from tests.samples import LEADING, a_ready_model
+from tests.samples import LEADING, a_loaded_model
 from tests.services.reference import Exactly
 
-MODEL = a_ready_model()
+MODEL = a_loaded_model()
 MAN = Patient(45.0, Sex.MALE, 175.0, 75.0)
 WOMAN = Patient(30.0, Sex.FEMALE, 165.0, 60.0)
 CHILD = Patient(9.0, Sex.FEMALE, 130.0, 27.0)
@@ -230,8 +230,9 @@ def test_comparators_do_not_apply_outside_the_training_range() -> None:
 @pytest.mark.parametrize("spread", [0.59, 0.0, -1.0])
 def test_altman_does_not_apply_where_its_spread_is_not_credible(spread: float) -> None:
     """S is 3 mm; a quarter of it is an absolute residual of 0.598."""
-    narrow = replace(MODEL.linear, absolute_residual_coefficients=np.array([spread, 0.0, 0.0, 0.0, 0.0]))
-    (answer,) = score(replace(MODEL, linear=narrow), [ASKED])
+    narrow = replace(MODEL.card.comparators, absolute_residual_coefficients=(spread, 0.0, 0.0, 0.0, 0.0))
+    stored = replace(MODEL.stored, card=replace(MODEL.card, comparators=narrow))
+    (answer,) = score(replace(MODEL, stored=stored), [ASKED])
     assert answer.comparators is not None
     assert answer.comparators.altman_z is None
     assert answer.comparators.linear_z is not None

@@ -56,8 +56,3 @@ def test_a_gpu_that_is_not_there_is_refused_and_auto_takes_the_cpu() -> None:
     with pytest.raises(InvalidSettings, match="finds no GPU"):
         choose_device("GPU")
     assert choose_device("auto") == choose_device("CPU") == "CPU"
-
-
-def test_it_says_what_it_runs_on() -> None:
-    executor = TensorflowExecutor(a_posterior(), "CPU")
-    assert (executor.backend, executor.device) == ("tensorflow", "CPU")

@@ -10,7 +10,7 @@ import pytest
 
 from app.audit.checkpoint import Checkpoint, parse
 from app.database.appender import Head
-from app.runtime.checkpoint_folder import FOLDER, LOCK, CheckpointFolder, checkpoint_files
+from app.runtime.checkpoints import FOLDER, LOCK, CheckpointFolder, checkpoint_files
 from app.settings import Settings
 from tests.cli.running import tamper
 from tests.web.serving import Running, publish_small, serving

@@ -6,7 +6,7 @@ import pytest
 
 from app.database.keys import make_key
 from app.errors import InvalidSettings
-from app.runtime.credentials import Keyring, is_loopback, refuse_exposure
+from app.runtime.credentials import Keyring, check_exposure, is_loopback
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -53,11 +53,11 @@ def test_the_next_expiry_is_that_of_the_first_live_key_to_end() -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
 def test_this_machine_may_serve_without_a_key(host: str) -> None:
     assert is_loopback(host)
-    refuse_exposure(host, Keyring())
+    check_exposure(host, Keyring())
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "localhost.example", "example.org", ""])  # noqa: S104
 def test_another_address_needs_a_key(host: str) -> None:
     with pytest.raises(InvalidSettings, match="no API key exists"):
-        refuse_exposure(host, Keyring())
-    refuse_exposure(host, Keyring([make_key("a", ["score"], NOW).key]))
+        check_exposure(host, Keyring())
+    check_exposure(host, Keyring([make_key("a", ["score"], NOW).key]))

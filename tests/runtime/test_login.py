@@ -15,7 +15,7 @@ import pytest
 
 from app.database.migrate import upgrade
 from app.errors import DatabaseNotReady
-from app.runtime.login import GIVEN_UP
+from app.runtime.credentials import OWNER_LOGIN
 from app.runtime.runtime import open_runtime
 from app.settings import Settings, load_settings
 from tests.postgres import SCRIPT, SERVICE_LOGIN, PostgresServer, PrivateServer, as_login, as_service, postgres_server
@@ -55,8 +55,8 @@ async def test_one_login_for_everything_is_a_choice_that_is_told(
 ) -> None:
     async with open_runtime(replace(settings, models_dir=models, allow_owner_login=True)) as service:
         assert [warning["code"] for warning in service.login_warnings] == ["owner_login"]
-    [line] = [json.loads(line) for line in log.getvalue().splitlines() if "one login for everything" in line]
-    assert (line["given_up"], line["login"]) == (GIVEN_UP, "it is a superuser")
+    [line] = [json.loads(line) for line in log.getvalue().splitlines() if "owner login" in line]
+    assert (line["consequence"], line["rights"]) == (OWNER_LOGIN, "it is a superuser")
 
 
 @ON_POSTGRES
@@ -75,7 +75,7 @@ async def test_a_service_login_that_was_given_more_is_refused(
     chosen = replace(settings, models_dir=models, database_url=as_service(settings.database_url))
     with (
         given(server, settings, statement, taken_back),
-        pytest.raises(DatabaseNotReady, match="could do more than add and read records"),
+        pytest.raises(DatabaseNotReady, match="can do more than add and read records"),
     ):
         async with open_runtime(chosen):
             pass

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from app.inference.executor import ReadyModel
+from app.inference.executor import LoadedModel
 from app.inference.numpy_executor import NumpyExecutor
 from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
 from app.maths.gp.scaling import Scaling
 from app.services.evaluate import evaluate, pictures
 from app.training.table import read_table
-from tests.samples import a_ready_model
+from tests.samples import a_loaded_model
 
 DIAMETERS = [22.5, 27.0, 30.0, 33.0, 39.0, 42.0]  # z of -2.5, -1, 0, 1, 3, 4
 LABELS = np.array([0, 0, 0, 1, 0, 1])
@@ -21,10 +21,10 @@ AGES = [40, 41, 42, 43, 44, 2]  # the last is outside the training range of 5 to
 
 
 @pytest.fixture
-def model() -> ReadyModel:
+def model() -> LoadedModel:
     scaling = Scaling(np.zeros(4), np.ones(4), 30.0, 3.0)
     certain = (SparseGP.constant("rational_quadratic", 0.0, 4) for _ in range(2))
-    return replace(a_ready_model(), executor=NumpyExecutor(HeteroscedasticPosterior(scaling, *certain)))
+    return replace(a_loaded_model(), executor=NumpyExecutor(HeteroscedasticPosterior(scaling, *certain)))
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def table_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_every_figure_of_an_evaluation_is_that_of_the_definition(model: ReadyModel, table_file: Path) -> None:
+def test_every_figure_of_an_evaluation_is_that_of_the_definition(model: LoadedModel, table_file: Path) -> None:
     z = (np.array(DIAMETERS) - 30.0) / 3.0
     truth = z + np.array([0, 0, 0, 0, 0, 0.1])
     evaluated = evaluate(model, read_table(table_file, "diameter_mm"), LABELS, truth)
@@ -55,7 +55,7 @@ def test_every_figure_of_an_evaluation_is_that_of_the_definition(model: ReadyMod
     assert found.positions == {name: pytest.approx(share) for name, share in shares.items()}
 
 
-def test_calibration_is_of_the_people_labelled_0(model: ReadyModel, table_file: Path) -> None:
+def test_calibration_is_of_the_people_labelled_0(model: LoadedModel, table_file: Path) -> None:
     evaluated = evaluate(model, read_table(table_file, "diameter_mm"), LABELS, true_z=None)
     np.testing.assert_allclose(evaluated.pit, norm.cdf([-2.5, -1.0, 0.0, 3.0]), rtol=1e-9)
     calibration = evaluated.evaluation.calibration
@@ -64,7 +64,7 @@ def test_calibration_is_of_the_people_labelled_0(model: ReadyModel, table_file: 
     assert evaluated.evaluation.true_z_covered is None
 
 
-def test_with_one_label_only_nothing_is_ranked(model: ReadyModel, table_file: Path) -> None:
+def test_with_one_label_only_nothing_is_ranked(model: LoadedModel, table_file: Path) -> None:
     everybody = np.ones(6, dtype=np.int64)
     evaluated = evaluate(model, read_table(table_file, "diameter_mm"), everybody, true_z=None)
     assert evaluated.evaluation.discrimination == ()
@@ -72,7 +72,7 @@ def test_with_one_label_only_nothing_is_ranked(model: ReadyModel, table_file: Pa
     assert set(pictures(evaluated)) == {"scores", "shares"}
 
 
-def test_the_curves_drawn_are_those_of_the_figures(model: ReadyModel, table_file: Path) -> None:
+def test_the_curves_drawn_are_those_of_the_figures(model: LoadedModel, table_file: Path) -> None:
     drawn = pictures(evaluate(model, read_table(table_file, "diameter_mm"), LABELS, true_z=None))
     (axes,) = drawn["roc"].axes
     line = next(line for line in axes.lines if str(line.get_label()).startswith("E[NS], 0.875"))

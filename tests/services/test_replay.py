@@ -1,4 +1,4 @@
-from app.services.replay import differences, summary
+from app.services.replay import differences, summarise
 
 RECORDED = {
     "score": {"hdi": {"low": 1.0, "high": 2.0}, "position": "within"},
@@ -7,7 +7,7 @@ RECORDED = {
 
 
 def found(now: object) -> dict[str, object]:
-    return summary(list(differences(RECORDED, now)), 1)
+    return summarise(list(differences(RECORDED, now)), 1)
 
 
 def test_the_same_is_identical() -> None:

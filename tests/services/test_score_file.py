@@ -10,9 +10,9 @@ from app.formats.csv_table import CsvReader
 from app.inference.executor import Executor
 from app.maths.moments import Array, Moments
 from app.runtime.command import command_runtime
+from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.services.score_file import FileRun, score_file
-from app.services.score_measurements import Caller
 from app.settings import load_settings
 from tests.web.serving import publish_small
 
@@ -26,7 +26,7 @@ async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
     publish_small(tmp_path / "models", "SoV", "1.0.0", 0)
     given = {"NORMALCY_DATA_DIR": str(tmp_path / "var"), "NORMALCY_MODELS_DIR": str(tmp_path / "models")}
     async with command_runtime(load_settings(given), "score") as running:
-        await running.poller.begin()
+        await running.poller.start()
         yield running
 
 
@@ -40,8 +40,6 @@ class BrokenForTheOld:
     """An executor that loses its way for people above 80."""
 
     inner: Executor
-    backend: str = "numpy"
-    device: str = "CPU"
 
     def predict(self, X: Array) -> Moments:
         found = self.inner.predict(X)
@@ -54,8 +52,7 @@ async def test_a_reading_without_a_trustworthy_answer_spoils_no_other(runtime: R
     whole = (tmp_path / "out.csv").read_text().splitlines()
     (tmp_path / "out.csv").unlink()
     model = runtime.loaded_models.find_current("SoV")
-    broken = replace(model.ready, executor=BrokenForTheOld(model.ready.executor))
-    runtime.loaded_models.make_current(replace(model, ready=broken))
+    runtime.loaded_models.make_current(replace(model, executor=BrokenForTheOld(model.executor)))
     run = await score(runtime, tmp_path)
     assert (healthy.succeeded, run.succeeded, run.failed) == (5, 3, 2)
     with (tmp_path / "out.csv").open("rb") as file:

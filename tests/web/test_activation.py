@@ -13,10 +13,11 @@ import pytest
 
 from app.database.engine import Database
 from app.domain.card import ModelRef
-from app.runtime import loaded_models, poller
-from app.runtime.load_model import ServedModel, prepare
+from app.inference.executor import LoadedModel
+from app.runtime import models, poller
+from app.runtime.models import load_model
 from app.schemas.lookups import Activated, History, Models, Ready
-from app.services.activate import activate_from_outside
+from app.services.activate_model import activate_from_command
 from app.settings import Settings
 from tests.audit.recording import activate as put_on_record
 from tests.postgres import PostgresServer
@@ -101,7 +102,7 @@ def test_a_version_that_is_not_there_or_is_damaged_leaves_the_old_one_serving(
 
 
 def test_an_activation_elsewhere_is_followed(governed: Running) -> None:
-    asyncio.run(activate_from_outside(governed.settings, "SoV", "1.0.0", by="somebody"))
+    asyncio.run(activate_from_command(governed.settings, "SoV", "1.0.0", by="somebody"))
     until(lambda: version_of(governed.score()) == "1.0.0")
     made = [(record.principal, record.model["version"]) for record in governed.records("activation")]
     assert made == [("somebody", "1.0.0")]
@@ -132,7 +133,7 @@ def test_an_activation_elsewhere_that_cannot_be_followed_is_told(governed: Runni
 def test_the_version_on_record_is_current_after_a_start(settings: Settings, models_dir: Path) -> None:
     with serving(settings, models_dir):
         pass
-    asyncio.run(activate_from_outside(replace(settings, models_dir=models_dir), "SoV", "1.0.0"))
+    asyncio.run(activate_from_command(replace(settings, models_dir=models_dir), "SoV", "1.0.0"))
     with serving(settings, models_dir) as running:
         assert version_of(running.score()) == "1.0.0"
 
@@ -173,16 +174,16 @@ def test_a_version_that_could_not_be_read_once_is_read_again(
     governed.runtime.loaded_models._others.clear()  # as in a process that never read it
     failures: list[Exception] = [OSError(errno.EMFILE, "too many open files")]
 
-    def flaky(*where: Any) -> ServedModel:
+    def flaky(*where: Any) -> LoadedModel:
         if failures:
             raise failures.pop()
-        return prepare(*where)
+        return load_model(*where)
 
     async def elsewhere(database: Database) -> None:
         async with database.writing() as connection:
             await put_on_record(connection, ModelRef("SoV", "1.0.0", sha256), "somebody")
 
-    monkeypatch.setattr(loaded_models, "prepare", flaky)
+    monkeypatch.setattr(models, "load_model", flaky)
     monkeypatch.setattr(poller, "RETRY_SECONDS", 0.2)
     on_database(governed.settings, elsewhere)
     until(lambda: version_of(governed.score()) == "1.0.0")

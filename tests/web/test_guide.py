@@ -109,7 +109,7 @@ def test_a_card_that_is_not_there_is_a_problem(shared: Running, path: str, slug:
 def test_a_card_is_read_with_a_key_and_the_guide_without(running: Running) -> None:
     key = create_key(running.settings, ["model:read"])
     other = create_key(running.settings, ["score"])
-    running.inside(running.runtime.poller.look())
+    running.inside(running.runtime.poller.refresh())
     assert running.client.get("/guide").status_code == 200
     assert running.client.get(CARD).status_code == 401
     assert running.client.get(CARD, headers=bearer(other)).status_code == 403

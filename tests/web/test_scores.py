@@ -38,7 +38,7 @@ def test_an_answer_has_exactly_the_fields_of_the_contract(shared: Running) -> No
     assert answer["provenance"]["model"]["sha256"] == shared.runtime.loaded_models.current["SoV"].ref.sha256
     assert answer["provenance"]["service"] == {
         "version": "0.1.0",
-        "commit": shared.runtime.stamp.commit,
+        "commit": shared.runtime.service_info.commit,
         "backend": "numpy",
         "device": "CPU",
     }
@@ -57,7 +57,7 @@ def test_an_answer_has_exactly_the_fields_of_the_contract(shared: Running) -> No
 def test_the_numbers_are_those_of_the_score_service(shared: Running, more: dict[str, Any]) -> None:
     asked = READING | more
     answer = shared.score(asked).json()
-    [alone] = score(shared.runtime.loaded_models.current["SoV"].ready, [score_request.parse("SoV", asked).query])
+    [alone] = score(shared.runtime.loaded_models.current["SoV"], [score_request.parse("SoV", asked).query])
     assert close({name: answer[name] for name in body(alone)}, body(alone))
     assert (answer["score_with_measurement_error"] is not None) == ("measurement_sd_mm" in more)
 

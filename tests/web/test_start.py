@@ -9,7 +9,7 @@ import pytest
 
 from app.audit.checkpoint import parse
 from app.errors import AlreadyServing, PendingMigrations
-from app.runtime.checkpoint_folder import FOLDER
+from app.runtime.checkpoints import FOLDER
 from app.settings import Settings, load_settings
 from tests.postgres import PostgresServer
 from tests.samples import publish_a_model

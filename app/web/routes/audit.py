@@ -9,7 +9,7 @@ from starlette.responses import Response
 from app.database.records import Filter
 from app.formats import problem as kinds
 from app.schemas.lookups import AuditPage, Replayed
-from app.services.look_up import page_of_records, records_of
+from app.services import audit_records
 from app.services.replay import replay
 from app.store.registry import SITE
 from app.web.call import Call
@@ -25,14 +25,16 @@ RequestId = Annotated[str, Path(description="The `request_id` of the answer.")]
 async def find_records(call: Call) -> Response:
     """What is on record under a request id, oldest first."""
     place = cursor(call.query(("cursor",)))
-    return call.answer(await records_of(call.runtime, call.caller(), request_id(call.parameter("request_id")), place))
+    return call.answer(
+        await audit_records.get_records(call.runtime, call.caller(), request_id(call.parameter("request_id")), place)
+    )
 
 
 async def list_records(call: Call) -> Response:
     """Records in the order of time, in pages. `from` is included, `to` is not."""
     given = call.query(("from", "to", "site", "cursor"))
     wanted = Filter(start=moment(given, "from"), end=moment(given, "to"), site=site_name(given))
-    return call.answer(await page_of_records(call.runtime, call.caller(), wanted, cursor(given)))
+    return call.answer(await audit_records.list_records(call.runtime, call.caller(), wanted, cursor(given)))
 
 
 async def replay_records(call: Call) -> Response:

@@ -7,8 +7,8 @@ from app.formats import problem as kinds
 from app.formats.answer import encode
 from app.formats.problem import MEDIA_TYPE, Problem, problem_body
 from app.schemas.lookups import Alive, Ready, SelfTest
-from app.services.readiness import Readiness, readiness
-from app.services.selftest import selftest
+from app.services import check_health
+from app.services.check_health import Readiness
 from app.web.call import Call
 from app.web.door import Door
 from app.web.openapi import ANY, LOCKED, responses
@@ -22,16 +22,16 @@ async def live(call: Call) -> Response:
 
 async def ready(call: Call) -> Response:
     """Models loaded, the audit writable, not about to stop. Not ready: 503, with the same fields in the problem."""
-    state = readiness(call.runtime)
+    state = check_health.check_readiness(call.runtime)
     if state.is_ready:
-        return call.answer(state.told)
-    body = problem_body(_why_not(state), call.request_id) | state.told
+        return call.answer(state.body)
+    body = problem_body(_why_not(state), call.request_id) | state.body
     return Response(encode(body), 503, {"Retry-After": RETRY_SECONDS}, MEDIA_TYPE)
 
 
 async def run_selftest(call: Call) -> Response:
     """Run the golden cases of every loaded model, now."""
-    return call.answer(await selftest(call.runtime))
+    return call.answer(await check_health.run_selftest(call.runtime))
 
 
 async def metrics(call: Call) -> Response:
@@ -40,7 +40,7 @@ async def metrics(call: Call) -> Response:
 
 
 def _why_not(state: Readiness) -> Problem:
-    checks = state.told["checks"]
+    checks = state.body["checks"]
     if not checks["models_loaded"]:
         return kinds.NO_MODEL
     return kinds.NOT_AUDITED if not checks["audit_writable"] else kinds.QUEUE_FULL

@@ -11,8 +11,8 @@ from app.formats import problem as kinds
 from app.formats.score_request import read_object
 from app.schemas.lookups import Activated, Card, History, Models
 from app.schemas.requests import ActivateRequest
-from app.services import describe
-from app.services.activate import activate, version_history
+from app.services import describe_models
+from app.services.activate_model import activate_model
 from app.web.call import Call
 from app.web.door import Door
 from app.web.openapi import LOCKED, READS_JSON, RECORDED, responses
@@ -24,17 +24,19 @@ VersionPath = Annotated[str, Path(description="An exact version.", openapi_examp
 
 async def list_models(call: Call) -> Response:
     """Every published version, with its digest."""
-    return call.answer(await describe.models(call.runtime))
+    return call.answer(await describe_models.list_models(call.runtime))
 
 
 async def show_card(call: Call) -> Response:
     """The model card: cohort, ranges, kernel, training record, calibration, convention, limits of reliability."""
-    return call.answer(await describe.card(call.runtime, call.parameter("site"), call.parameter("version")))
+    return call.answer(
+        await describe_models.model_card(call.runtime, call.parameter("site"), call.parameter("version"))
+    )
 
 
 async def show_history(call: Call) -> Response:
     """Which version was current from when to when, and who changed it."""
-    return call.answer(await version_history(call.runtime, call.parameter("site")))
+    return call.answer(await describe_models.activation_history(call.runtime, call.parameter("site")))
 
 
 async def activate_version(call: Call) -> Response:
@@ -44,7 +46,7 @@ async def activate_version(call: Call) -> Response:
     version = read_object(await call.document(), {VERSION.field: None}, faults).text(VERSION, required=True)
     if faults:
         raise InvalidInput(faults)
-    return call.answer(await activate(call.runtime, call.caller(), call.parameter("site"), version))
+    return call.answer(await activate_model(call.runtime, call.caller(), call.parameter("site"), version))
 
 
 def _site(site: SitePath) -> None: ...

@@ -9,7 +9,7 @@ from app.formats import problem as kinds
 from app.formats import score_request, study_request
 from app.schemas.answers import ScoreAnswer, StudyAnswer
 from app.schemas.requests import SCORE_EXAMPLES, STUDY_EXAMPLES, ScoreRequest, StudyRequest
-from app.services.score_measurements import answer_reading, answer_study
+from app.services import score_measurements
 from app.web.call import Call
 from app.web.door import Door
 from app.web.openapi import LOCKED, READS_JSON, RECORDED, responses
@@ -29,13 +29,13 @@ async def score_one(call: Call) -> Response:
 
     The answer is on record before it leaves."""
     request = score_request.parse(call.parameter("site"), await call.document())
-    return call.answer(await answer_reading(call.runtime, call.caller(), request))
+    return call.answer(await score_measurements.score_measurement(call.runtime, call.caller(), request))
 
 
 async def score_study(call: Call) -> Response:
     """Several sites of one patient at once, each scored as it would be alone. One fault refuses the whole study."""
     request = study_request.parse(await call.document())
-    return call.answer(await answer_study(call.runtime, call.caller(), request))
+    return call.answer(await score_measurements.score_study(call.runtime, call.caller(), request))
 
 
 def _one(site: SitePath, body: Annotated[ScoreRequest, Body(openapi_examples=SCORE_EXAMPLES)]) -> None: ...

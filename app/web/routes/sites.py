@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from app.schemas.lookups import Limits, Sites
-from app.services import describe
+from app.services import describe_models
 from app.web.call import Call
 from app.web.door import Door
 from app.web.openapi import LOCKED, responses
@@ -11,12 +11,12 @@ from app.web.openapi import LOCKED, responses
 
 async def list_sites(call: Call) -> Response:
     """The sites, their current version, and all versions in memory."""
-    return call.answer(describe.sites(call.runtime))
+    return call.answer(describe_models.list_sites(call.runtime))
 
 
 async def list_limits(call: Call) -> Response:
     """Every allowed and advisory range with its unit, and the choices of every text field: for front ends."""
-    return call.answer(describe.limits())
+    return call.answer(describe_models.list_limits())
 
 
 DOORS = (

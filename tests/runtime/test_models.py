@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from app.errors import InvalidArtefact, NoModelLoaded, UnknownSite, UnknownVersion
-from app.runtime import loaded_models as module
-from app.runtime.load_model import Backend, ServedModel, choose_backend, prepare
-from app.runtime.loaded_models import LoadedModels
+from app.inference.executor import LoadedModel
+from app.runtime import models as module
+from app.runtime.models import Backend, LoadedModels, choose_backend, load_model
 from app.settings import load_settings
 from tests.web.serving import publish_small
 
@@ -24,11 +24,11 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_model_is_read_once_however_many_ask(models_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     readings: list[tuple[str, str]] = []
 
-    def counted(root: Path, backend: Backend, site: str, version: str) -> ServedModel:
+    def counted(root: Path, backend: Backend, site: str, version: str) -> LoadedModel:
         readings.append((site, version))
-        return prepare(root, backend, site, version)
+        return load_model(root, backend, site, version)
 
-    monkeypatch.setattr(module, "prepare", counted)
+    monkeypatch.setattr(module, "load_model", counted)
 
     async def main() -> None:
         loaded_models = LoadedModels(models_dir, BACKEND)
@@ -54,7 +54,7 @@ def test_the_former_version_stays_at_hand(models_dir: Path) -> None:
 
 
 def test_versions_that_nobody_asks_for_any_more_make_room(models_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "OTHERS", 1)
+    monkeypatch.setattr(module, "MAX_OTHER_VERSIONS", 1)
 
     async def main() -> None:
         loaded_models = LoadedModels(models_dir, BACKEND)

@@ -50,7 +50,7 @@ def test_the_metric_counts_down_to_the_next_expiry(settings: Settings, models: P
     with serving(replace(settings, metrics="open"), models) as running:
         assert "normalcy_key_expiry_seconds +Inf" in running.client.get("/metrics").text
         create_key(settings, ["score"], expires=utc_now() + timedelta(days=10))
-        running.inside(running.runtime.poller.look())
+        running.inside(running.runtime.poller.refresh())
         [line] = [line for line in running.client.get("/metrics").text.splitlines() if line.startswith(METRIC)]
         assert 9 * 86400 < float(line.split()[1]) <= 10 * 86400
 
@@ -63,7 +63,7 @@ def test_readiness_warns_before_the_audit_runs_out_of_months(server: PostgresSer
         next_month = partition_name(later_month(month_of(utc_now()), 1))
         server.run(f"ALTER TABLE audit_records DETACH PARTITION {next_month}", name)
         with serving(settings, tmp_path / "models") as running:
-            running.inside(running.runtime.poller.look())
+            running.inside(running.runtime.poller.refresh())
             ready = running.client.get("/health/ready")
             assert ready.status_code == 200
             assert [warning["code"] for warning in ready.json()["warnings"]] == ["partitions_run_out"]

@@ -10,8 +10,8 @@ import pytest
 from app.audit.checkpoint import Checkpoint, render
 from app.database.appender import Head
 from app.database.engine import Database, open_database
-from app.runtime.checkpoint_folder import FOLDER
-from app.services.kept_checkpoints import Kept, compared_with
+from app.runtime.checkpoints import FOLDER
+from app.services.verify_audit import StoredCheckpoints, read_checkpoints
 from app.settings import Settings
 
 CHAINS = 1000
@@ -26,20 +26,20 @@ def keep(folder: Path, days: int) -> None:
         (folder / f"2026-10-{day:02}-sqlite.jsonl").write_bytes(render(taken))
 
 
-def read(settings: Settings) -> tuple[Kept, int]:
+def read(settings: Settings) -> tuple[StoredCheckpoints, int]:
     """What is kept of the folder, and the most memory that it took."""
 
-    async def work() -> tuple[Kept, int]:
+    async def work() -> tuple[StoredCheckpoints, int]:
         database = open_database(settings)
         try:
             return await measured(database)
         finally:
             await database.close()
 
-    async def measured(database: Database) -> tuple[Kept, int]:
+    async def measured(database: Database) -> tuple[StoredCheckpoints, int]:
         tracemalloc.start()
         try:
-            return await compared_with(database, settings.data_dir, "folder"), tracemalloc.get_traced_memory()[1]
+            return await read_checkpoints(database, settings.data_dir, "folder"), tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
 
@@ -52,7 +52,7 @@ def test_a_month_of_checkpoints_takes_hardly_more_memory_than_two_days(settings:
     _, of_two_days = read(settings)
     keep(settings.data_dir / FOLDER, 30)
     kept, of_a_month = read(settings)
-    assert len(kept.checkpoints) == 30
+    assert len(kept.compared) == 30
     assert len(kept.coverage.hashes) == CHAINS
     assert set(kept.coverage.hashes[UUID(int=0)]) == set(range(1, 31))
     assert set(kept.coverage.hashes[UUID(int=1)]) == {3}

@@ -1,0 +1,120 @@
+"""Read the audit, for the API and for commands. Reading is itself recorded, and nothing is shown before that."""
+
+import hashlib
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from app.audit.lookup import LARGEST_PAGE, PAGE, Page, as_dict, find_records
+from app.audit.records import NewRecord
+from app.clock import utc_now
+from app.database.engine import Database
+from app.database.records import Filter, heads, stream
+from app.errors import UnknownRecord
+from app.files import new_file
+from app.runtime.command import command_writer, existing_database
+from app.runtime.credentials import Caller
+from app.runtime.runtime import Runtime
+from app.settings import Settings
+
+Json = dict[str, Any]
+Report = Callable[[str, float], None]
+
+
+async def get_records(runtime: Runtime, caller: Caller, request_id: str, cursor: str | None = None) -> Json:
+    """The records of a request, oldest first; in pages, because a trace id may be used for many requests.
+
+    Raises UnknownRecord if there are none.
+    """
+    page = await find_page(runtime, Filter(request_id=request_id), cursor, LARGEST_PAGE)
+    if not page.records:
+        raise UnknownRecord
+    await record_read(runtime, caller, {"request_id": request_id, "cursor": cursor}, len(page.records))
+    return {"records": page.records, "cursor": page.cursor}
+
+
+async def list_records(runtime: Runtime, caller: Caller, wanted: Filter, cursor: str | None) -> Json:
+    page = await find_page(runtime, wanted, cursor, PAGE)
+    query = {"from": wanted.start, "to": wanted.end, "site": wanted.site, "cursor": cursor}
+    await record_read(runtime, caller, query, len(page.records))
+    return {"records": page.records, "cursor": page.cursor}
+
+
+async def find_page(runtime: Runtime, wanted: Filter, cursor: str | None, limit: int) -> Page:
+    async with runtime.database.reading() as connection:
+        return await find_records(connection, wanted, cursor, limit)
+
+
+async def record_read(runtime: Runtime, caller: Caller, query: Json, count: int) -> None:
+    record = caller.new_record("read", runtime.clock(), input=query, output={"records": count})
+    await runtime.writer.write([record], caller.deadline)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFormat:
+    header: bytes
+    line: Callable[[Json], bytes]  # one record
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    records: int
+    damaged: int  # of these records
+    sha256: str  # of the file
+
+
+async def show_records(
+    settings: Settings, principal: str, wanted: Filter, cursor: str | None = None, limit: int = 100
+) -> Page:
+    """Raises InvalidCursor if the cursor does not come from an earlier page."""
+    async with existing_database(settings) as database:
+        async with database.reading() as connection:
+            page = await find_records(connection, wanted, cursor, limit)
+        query = {**asdict(wanted), "cursor": cursor}
+        await _record_command(settings, database, "audit show", principal, query, {"records": len(page.records)})
+    return page
+
+
+async def export_records(
+    settings: Settings, principal: str, wanted: Filter, out: Path, layout: ExportFormat, report: Report
+) -> Exported:
+    async with existing_database(settings) as database:
+        with new_file(out) as file:
+            exported = await _export(database, wanted, file, layout, report)
+            await _record_command(settings, database, "audit export", principal, asdict(wanted), asdict(exported))
+    return exported
+
+
+async def _export(database: Database, wanted: Filter, file: BinaryIO, layout: ExportFormat, report: Report) -> Exported:
+    file.write(layout.header)
+    digest, count, damaged = hashlib.sha256(layout.header), 0, 0
+    async with aclosing(_stream(database, wanted, report)) as records:
+        async for record in records:
+            line = layout.line(record)
+            file.write(line)
+            digest.update(line)
+            count += 1
+            damaged += record["damaged"]
+    return Exported(count, damaged, digest.hexdigest())
+
+
+async def _stream(database: Database, wanted: Filter, report: Report) -> AsyncGenerator[Json]:
+    async with database.reading() as connection:
+        # The total is of all records, so the progress of a filtered export may end early.
+        total = sum(head.seq for head in await heads(connection, (wanted.start or "")[:7]))
+        seen = 0
+        async for page in stream(connection, wanted):
+            for linked in page:
+                yield as_dict(linked)
+            seen += len(page)
+            report(f"{seen} records", min(1.0, seen / total) if total else 1.0)
+
+
+async def _record_command(
+    settings: Settings, database: Database, command: str, principal: str, query: Json, result: Json
+) -> None:
+    async with command_writer(settings, database, command) as writer:
+        record = NewRecord("read", utc_now(), principal, route=f"normalcy {command}", input=query, output=result)
+        await writer.write([record])
