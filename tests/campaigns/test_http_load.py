@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.campaigns.http_load import main
-from tests.campaigns.http_load_client import ask
 from tests.campaigns.http_load_report import RATIOS, SERVERS
+from tests.campaigns.load_client import run_load
 
 
 def test_a_tiny_campaign_ends_in_a_report_with_every_server_and_every_ratio(tmp_path: Path) -> None:
@@ -26,4 +26,4 @@ def test_a_tiny_campaign_ends_in_a_report_with_every_server_and_every_ratio(tmp_
 @pytest.mark.anyio
 async def test_a_server_that_is_not_there_is_no_measurement() -> None:
     with pytest.raises(OSError, match=r".+"):
-        await ask(1, 1, 0.1)
+        await run_load(1, 1, 0.1)

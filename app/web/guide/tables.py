@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from app.database.keys import SCOPES
 from app.domain.limits import LIMITS, Limit
 from app.formats import faults as codes
+from app.formats.markdown import table
 from app.formats.problem import KEY_REUSED, PROBLEMS, STILL_ANSWERING, TYPE_PREFIX, Problem
 from app.formats.summaries import ADULT, PLAIN_REASONS
 from app.observability import make_metrics
@@ -92,4 +93,4 @@ def _told(door: Door) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows))
+    return "\n".join(table(head, rows)).rstrip()
