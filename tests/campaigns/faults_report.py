@@ -96,8 +96,8 @@ def _conclusions(found: Sequence[Result]) -> list[str]:
         "*unanswered* must be 0.",
         f"Required: every refusal within {REFUSAL_SECONDS} s, every answer within {ANSWER_SECONDS:.0f} s, scores "
         f"again within {RETURN_SECONDS:.0f} s of the restart, or of the end of the fault. **{verdict}**",
-        f"The machine was shared: its load average was between {loads[0]:.1f} and {loads[-1]:.1f}, clients and database "
-        "included, on the cores named above.",
+        f"The machine was shared: its load average was between {loads[0]:.1f} and {loads[-1]:.1f}, clients and "
+        "database included, on the cores named above.",
         "*per cycle*: nothing lost in N cycles leaves a loss in at most 3/N of them, with 95% confidence (rule of "
         "three).",
     )

@@ -19,10 +19,10 @@ from app.database.engine import open_database
 from app.database.migrate import upgrade
 from app.database.records import Filter, stream
 from app.settings import Settings, load_settings
+from tests.campaigns.fault_injection import Injection, Target
 from tests.campaigns.faults_compare import Json, Tally
 from tests.campaigns.faults_load import Load
 from tests.campaigns.service_process import NORMALCY, ServiceProcess, Verdict
-from tests.campaigns.fault_injection import Injection, Target
 from tests.postgres import PostgresServer
 
 WARM_SECONDS = (0.1, 1.0)  # from the first score under load to the fault, drawn anew for each cycle

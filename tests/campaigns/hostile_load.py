@@ -171,7 +171,9 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.hostile_load", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="where the report goes")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=5.0, help="of the honest load alone, and beside pipelined requests")
+    parser.add_argument(
+        "--seconds", type=float, default=5.0, help="of the honest load alone, and beside pipelined requests"
+    )
     parser.add_argument("--flood-seconds", type=float, default=13.0, help="of the honest load beside refused requests")
     parser.add_argument("--databases", nargs="+", choices=DATABASES, default=DATABASES)
     given = parser.parse_args(arguments)

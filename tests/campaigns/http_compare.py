@@ -156,8 +156,20 @@ def _summary_lines(comparison: Comparison) -> list[str]:
         costs = [(p.ours.load.cost, p.theirs.load.cost) for p in pairs]
         return [name, *_compared(rates), *_compared(costs)]
 
-    head = ["", "answers/s before", "now", "ratio in a pair", "processor µs per answer before", "now", "ratio in a pair"]
-    return ["## Median, and ratios: median (lowest to highest)", "", *table(head, [row(name, pairs) for name, pairs in comparison.groups()])]
+    head = [
+        "",
+        "answers/s before",
+        "now",
+        "ratio in a pair",
+        "processor µs per answer before",
+        "now",
+        "ratio in a pair",
+    ]
+    return [
+        "## Median, and ratios: median (lowest to highest)",
+        "",
+        *table(head, [row(name, pairs) for name, pairs in comparison.groups()]),
+    ]
 
 
 def _commit_lines(comparison: Comparison) -> list[str]:
@@ -171,9 +183,13 @@ def _commit_lines(comparison: Comparison) -> list[str]:
         "", "ms per commit before", "now", "answers per commit before", "now",
         "µs outside commits per answer before", "now", "ratio in a pair",
     ]  # fmt: skip
-    return ["## The audit's commits apart", "", APART, "", *table(head, [row(name, pairs) for name, pairs in comparison.groups()])]
-
-
+    return [
+        "## The audit's commits apart",
+        "",
+        APART,
+        "",
+        *table(head, [row(name, pairs) for name, pairs in comparison.groups()]),
+    ]
 
 
 def _compared(values: Sequence[tuple[float, float]], pattern: str = ",.0f") -> list[str]:
