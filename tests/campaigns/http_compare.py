@@ -96,7 +96,7 @@ def measure(revision: str, rounds: int, seconds: float, connections: Sequence[in
                 for count in connections
                 for database in DATABASES
             ]
-        commit = _git("rev-parse", "--short=12", "HEAD", tree=tree)
+        commit = head_commit(tree)
     return Comparison(commit, pairs, seconds, (before, os.getloadavg()[0]))
 
 
@@ -135,7 +135,11 @@ def both_trees(folder: Path, other: Path, postgres: PostgresServer) -> Iterator[
             for database in DATABASES:
                 url = stack.enter_context(migrated(postgres, tree)) if database == "PostgreSQL" else ""
                 data = folder / f"{database}-{'ours' if is_ours else 'theirs'}"
-                found[database, is_ours] = stack.enter_context(service(data, url, tree=tree))
+                server = stack.enter_context(service(data, url, tree=tree))
+                served = server.answer["provenance"]["service"]["commit"]
+                if served != head_commit(tree):
+                    raise RuntimeError(f"A server runs commit {served} instead of {head_commit(tree)}.")
+                found[database, is_ours] = server
         yield found
 
 
@@ -207,6 +211,10 @@ def _pair_lines(comparison: Comparison) -> list[str]:
     )
     title = f"## All pairs, answers a second, {comparison.seconds:g} s each"
     return [title, "", *table(("database", "connections", "before", "now"), rows)]
+
+
+def head_commit(tree: Path) -> str:
+    return _git("rev-parse", "--short=12", "HEAD", tree=tree)
 
 
 def _git(*arguments: str, tree: Path = OUR_TREE) -> str:

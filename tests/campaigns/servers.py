@@ -104,6 +104,7 @@ def service(
         "NORMALCY_PORT": str(port),
         "NORMALCY_LOG_LEVEL": "warning",
         "NORMALCY_METRICS": "open",
+        "NORMALCY_COMMIT": "unknown",  # else every tree says what our environment says
     }
     with running(arguments, port, environment, tree) as started:
         yield started
