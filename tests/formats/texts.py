@@ -104,7 +104,7 @@ def model(site: str) -> LoadedModel:
     return load_on_numpy(load(ROOT / "models_store", site, VERSION))
 
 
-def told(case: Case) -> Text:
+def text_of(case: Case) -> Text:
     query = parse(case.site, case.request).query
     (scored,) = score_with_tails(model(case.site), [query])
     answer = scored.answer
@@ -120,7 +120,7 @@ def told(case: Case) -> Text:
 
 def document() -> str:
     head = "# Forty patients in words\n\nMade by `python -m tests.formats.texts --update`, then read aloud."
-    return "\n\n".join([head, *(_written(number, told(case)) for number, case in enumerate(CASES, 1))]) + "\n"
+    return "\n\n".join([head, *(_written(number, text_of(case)) for number, case in enumerate(CASES, 1))]) + "\n"
 
 
 def _written(number: int, text: Text) -> str:
