@@ -86,11 +86,12 @@ def _stated(*parts: str | None) -> dict[str, str] | None:
 def _score_one(site: str | None, body: dict[str, Any], json: bool) -> None:
     if site is None:
         raise typer.BadParameter("the site of the reading, as SoV", param_hint="--site")
-    from app.formats.score_request import parse
     from app.runtime.command import command_runtime
+    from app.schemas.errors import parse
+    from app.schemas.requests import ScoreRequest
     from app.services.score_measurements import score_measurement
 
-    request = parse(site, body)
+    request = parse(ScoreRequest, body).for_site(site)
 
     async def work(settings: Settings) -> dict[str, Any]:
         async with command_runtime(settings, "score") as service:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from app.domain.query import ScoreQuery
 from app.errors import InvalidArtefact, InvalidSettings, NoModelLoaded, SiteNotServed, UnknownSite
-from app.formats.score_request import CURRENT
 from app.inference.executor import LoadedModel
 from app.inference.golden import check_model
 from app.inference.numpy_executor import load_on_numpy
 from app.inference.scoring import score
+from app.schemas.requests import CURRENT
 from app.settings import Settings
 from app.store import StoredModel, highest_version, load, sites, versions_of
 from app.store.artefact import GOLDEN, SUMS

@@ -7,14 +7,13 @@ from typing import NamedTuple
 from app.audit.records import NewRecord
 from app.errors import FieldError, InvalidInput, NoModelLoaded, UnknownSite, UnknownVersion
 from app.formats.answer import BODY, Json, Result, provenance, single, study
-from app.formats.faults import unknown_site, unknown_version
-from app.formats.score_request import CURRENT, ScoreRequest
-from app.formats.study_request import StudyRequest
 from app.formats.summaries import Judged, summarise
 from app.inference.executor import LoadedModel
 from app.inference.scoring import Scored
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
+from app.schemas.errors import unknown_site, unknown_version
+from app.schemas.requests import CURRENT, SiteRequest, StudyRequest
 from app.services.recorded import recorded
 
 RECORDED = (*BODY, "summary")  # the parts of a response that its record contains
@@ -24,10 +23,10 @@ class ResolvedRequest(NamedTuple):
     """A request with the model that was current, or was asked for, when it arrived."""
 
     model: LoadedModel
-    request: ScoreRequest
+    request: SiteRequest
 
 
-async def score_measurement(runtime: Runtime, caller: Caller, request: ScoreRequest) -> Json:
+async def score_measurement(runtime: Runtime, caller: Caller, request: SiteRequest) -> Json:
     resolved = ResolvedRequest(await find_model(runtime, caller, request), request)
     scored = await runtime.batcher.submit(resolved.model, request.query)
     now, query = runtime.clock(), request.query
@@ -42,7 +41,7 @@ async def score_study(runtime: Runtime, caller: Caller, request: StudyRequest) -
     scored = await asyncio.gather(*(runtime.batcher.submit(each.model, each.request.query) for each in resolved))
     now = runtime.clock()
     results = [make_result(runtime, *pair, now) for pair in zip(resolved, scored, strict=True)]
-    body = study(caller.request_id, request.patient, results)
+    body = study(caller.request_id, request.to_patient(), results)
     records = [
         _new_record(runtime, caller, each, result, now, item)
         for item, (each, result) in enumerate(zip(resolved, body["results"], strict=True))
@@ -53,7 +52,7 @@ async def score_study(runtime: Runtime, caller: Caller, request: StudyRequest) -
     return body
 
 
-async def find_model(runtime: Runtime, caller: Caller, request: ScoreRequest) -> LoadedModel:
+async def find_model(runtime: Runtime, caller: Caller, request: SiteRequest) -> LoadedModel:
     if request.model_version == CURRENT:
         return runtime.loaded_models.find_current(request.site)
     try:
@@ -73,7 +72,7 @@ async def _find_models(runtime: Runtime, caller: Caller, request: StudyRequest) 
     """For every measurement. Raises InvalidInput with all unknown sites and versions at once."""
     resolved: list[ResolvedRequest] = []
     errors: list[FieldError] = []
-    for index, measurement in enumerate(request.measurements):
+    for index, measurement in enumerate(request.site_requests()):
         try:
             resolved.append(ResolvedRequest(await find_model(runtime, caller, measurement), measurement))
         except UnknownSite:

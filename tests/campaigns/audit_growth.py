@@ -32,10 +32,10 @@ from app.database.migrate import upgrade
 from app.database.records import heads, stream_chains
 from app.domain.card import ModelRef
 from app.formats.markdown import table
-from app.formats.score_request import parse
 from app.observability import configure_logging, make_metrics
 from app.runtime.checkpoints import FOLDER, Checkpoints
 from app.runtime.command import command_runtime
+from app.schemas.requests import ScoreRequest
 from app.services.score_measurements import score_measurement
 from app.settings import Settings, load_settings
 from tests.campaigns.reports import command_line, opening, spread, write_report
@@ -68,7 +68,9 @@ async def a_score(folder: Path) -> NewRecord:
     settings = load_settings({"NORMALCY_DATA_DIR": str(folder)})
     async with command_runtime(settings, "score") as service:
         await service.poller.start()
-        await score_measurement(service, caller(settings, "score"), parse("SoV", READING))
+        await score_measurement(
+            service, caller(settings, "score"), ScoreRequest.model_validate(READING).for_site("SoV")
+        )
         async with service.database.reading() as connection:
             rows = [row async for page in stream_chains(connection) for row in page]
     recorded = msgspec.json.decode(next(row.payload for row in rows if row.kind == "score"))

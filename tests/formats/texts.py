@@ -12,11 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.formats.score_request import parse
 from app.formats.summaries import Judged, Summary, summarise
 from app.inference.executor import LoadedModel
 from app.inference.numpy_executor import load_on_numpy
 from app.inference.scoring import score_with_tails
+from app.schemas.errors import parse
+from app.schemas.requests import ScoreRequest
 from app.store import load
 
 ROOT = Path(__file__).parents[2]
@@ -105,7 +106,7 @@ def model(site: str) -> LoadedModel:
 
 
 def text_of(case: Case) -> Text:
-    query = parse(case.site, case.request).query
+    query = parse(ScoreRequest, case.request).to_query()
     (scored,) = score_with_tails(model(case.site), [query])
     answer = scored.answer
     return Text(

@@ -6,10 +6,10 @@ from typing import Any
 import httpx
 import pytest
 
-from app.formats import score_request
 from app.formats.answer import body
 from app.inference.scoring import score
 from app.schemas.answers import ScoreAnswer, StudyAnswer
+from app.schemas.requests import ScoreRequest
 from tests.web.serving import MAN, READING, SCORE, STATED, Running
 
 NEWBORN = {"age_years": 0.02, "sex": "female", "height_cm": 51, "weight_kg": 3.5, "diameter_mm": 9.5}
@@ -57,7 +57,7 @@ def test_an_answer_has_exactly_the_fields_of_the_contract(shared: Running) -> No
 def test_the_numbers_are_those_of_the_score_service(shared: Running, more: dict[str, Any]) -> None:
     asked = READING | more
     answer = shared.score(asked).json()
-    [alone] = score(shared.runtime.loaded_models.current["SoV"], [score_request.parse("SoV", asked).query])
+    [alone] = score(shared.runtime.loaded_models.current["SoV"], [ScoreRequest.model_validate(asked).to_query()])
     assert close({name: answer[name] for name in body(alone)}, body(alone))
     assert (answer["score_with_measurement_error"] is not None) == ("measurement_sd_mm" in more)
 
