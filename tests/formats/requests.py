@@ -3,8 +3,7 @@
 from typing import Any
 
 from app.errors import FieldError, InvalidInput
-from app.schemas.errors import parse
-from app.schemas.requests import ScoreRequest, StudyRequest
+from app.formats import score_request, study_request
 
 Json = dict[str, Any]
 
@@ -33,21 +32,21 @@ def without(body: Json, name: str) -> Json:
     return {key: value for key, value in body.items() if key != name}
 
 
-def score_errors(body: object) -> tuple[FieldError, ...]:
+def single_faults(body: object) -> tuple[FieldError, ...]:
     try:
-        parse(ScoreRequest, body)
-    except InvalidInput as rejected:
-        return rejected.faults
+        score_request.parse("SoV", body)
+    except InvalidInput as refused:
+        return refused.faults
     return ()
 
 
-def study_errors(body: object) -> tuple[FieldError, ...]:
+def study_faults(body: object) -> tuple[FieldError, ...]:
     try:
-        parse(StudyRequest, body)
-    except InvalidInput as rejected:
-        return rejected.faults
+        study_request.parse(body)
+    except InvalidInput as refused:
+        return refused.faults
     return ()
 
 
-def found(errors: tuple[FieldError, ...]) -> list[tuple[str, str]]:
-    return [(error.code, error.field) for error in errors]
+def found(faults: tuple[FieldError, ...]) -> list[tuple[str, str]]:
+    return [(fault.code, fault.field) for fault in faults]
