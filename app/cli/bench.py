@@ -137,9 +137,9 @@ def gates(
 
 def _publish(title: str, lines: Sequence[str], seed: int | None, out: Path | None) -> None:
     """The report with the stamp of how it was made, to a file or to the screen."""
-    from app.benchmark.stamp import stamp
+    from app.benchmark.report_header import report_header
 
-    text = "\n".join([f"# {title}", "", *stamp(as_typed(sys.argv[1:]), seed), "", *lines]).rstrip() + "\n"
+    text = "\n".join([f"# {title}", "", *report_header(as_typed(sys.argv[1:]), seed), "", *lines]).rstrip() + "\n"
     if out is None:
         say(text)
     else:

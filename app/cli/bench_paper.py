@@ -34,7 +34,7 @@ def paper(
     """Run the paper's experiments; what is finished already is not run again."""
     from app.benchmark.paper import report as reporting
     from app.benchmark.paper.run import ALL, Order, run
-    from app.benchmark.stamp import stamp
+    from app.benchmark.report_header import report_header
 
     if unknown := [name for name in only or () if name not in ALL]:
         raise typer.BadParameter(f"unknown experiment {unknown[0]}; known are {', '.join(ALL)}.")
@@ -47,7 +47,7 @@ def paper(
         outcome.measured,
         outcome.chapters,
         outcome.origins,
-        stamp(as_typed(sys.argv[1:])),
+        report_header(as_typed(sys.argv[1:])),
         order.scope,
         out.parent / reporting.FIGURES,
     )

@@ -19,6 +19,7 @@ from app.domain.card import (
     tail_gate,
 )
 from app.domain.convention import Convention
+from app.formats import markdown
 from app.maths.statistics.metrics import shares_found
 
 NOT_FOR_CARE = "**Evaluation model, trained on simulated people. Not for care.**"
@@ -214,11 +215,8 @@ def _ends(span: Range) -> tuple[str, str]:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    return [_row(head), _row(["---"] * len(head)), *(_row([plain(cell) for cell in row]) for row in rows), ""]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    """With cells of free text."""
+    return markdown.table(head, ([plain(cell) for cell in row] for row in rows))
 
 
 def percent(share: float) -> str:

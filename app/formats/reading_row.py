@@ -11,8 +11,8 @@ from typing import Any
 
 from app.errors import FieldError, InvalidInput, InvalidTable
 from app.formats.faults import fault
-from app.formats.fields import did_you_mean
-from app.formats.score_request import CONVENTION_CHOICES, SCORE_FIELDS, ScoreRequest, parse
+from app.schemas.errors import did_you_mean, parse
+from app.schemas.requests import ScoreRequest, SiteRequest, StatedConvention
 
 Json = dict[str, Any]
 Row = Mapping[str, object]
@@ -27,10 +27,10 @@ OTHER_SEPARATOR = (
 )
 
 SITE, ID, THRESHOLDS, FLAG = "site", "id", "thresholds", "include_unreliable"
-CONVENTION = {f"convention.{part}": part for part in CONVENTION_CHOICES}
+CONVENTION = {f"convention.{part}": part for part in StatedConvention.model_fields}
 TEXTS = frozenset({SITE, ID, "sex", "subject", "model_version", *CONVENTION})
 REQUIRED = ("age_years", "sex", "height_cm", "weight_kg", "diameter_mm")
-KNOWN = (ID, SITE, *(name for name in SCORE_FIELDS if name != "convention"), *CONVENTION)
+KNOWN = (ID, SITE, *(name for name in ScoreRequest.model_fields if name != "convention"), *CONVENTION)
 
 # Python's own float() also takes "1_000" and "nan"; neither is a measurement.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -44,7 +44,7 @@ class Item:
     index: int
     id: str
     site: str
-    request: ScoreRequest | None
+    request: SiteRequest | None
     faults: tuple[FieldError, ...]
 
 
@@ -78,7 +78,7 @@ def read_item(index: int, row: Row, default_site: str | None = None) -> Item:
     if not site:
         faults.append(fault("missing", SITE, "site is required: the site of a published model."))
     try:
-        request = parse(site, _body(cells))
+        request = parse(ScoreRequest, _body(cells)).for_site(site)
     except InvalidInput as refused:
         faults.extend(refused.faults)
     return Item(index, name, site, None if faults else request, tuple(faults))

@@ -12,24 +12,24 @@ from decimal import Decimal
 from app.domain.limits import ADULT_AGE_YEARS
 from app.domain.patient import Patient, Sex, completed_age
 from app.domain.query import ScoreQuery
-from app.domain.reliability import DIFFERS, EDGE, OUTSIDE, SPARSE, WIDE, Finding, deciding_finding
-from app.domain.score import UNLIKELY, Tails
-from app.schemas.answers import Answer, Hdi, Reference, Reliability, Score, Summary
+from app.domain.reliability import DIFFERS, EDGE, OUTSIDE, SPARSE, WIDE, deciding_reason
+from app.domain.score import HDI, UNLIKELY, Answer, Reason, Reference, Reliability, Score, Tails
 
 EVALUATION = "Evaluation model, not for care"
 INTENDED_USE = (
-    "Places one aortic diameter among those of a reference group of the same age, sex, height and weight, for "
-    "clinicians, beside everything else that is known of the patient. It does not diagnose, grade or advise."
+    "Shows clinicians where one aortic diameter lies among those of a reference group of the same age, sex, height "
+    "and weight, to be read alongside everything else that is known about the patient. It does not diagnose, grade or "
+    "advise."
 )
 
 SITES = {"SoV": "sinus of Valsalva", "AA": "ascending aorta"}
 CLINICIAN_WARNINGS = {"caution": "caution, because", "not_reliable": "not reliable, because"}
-CLINICIAN_NOT_COVERED = "the training people do not cover this reading"
+CLINICIAN_NOT_COVERED = "the training cohort does not cover this measurement"
 
-# Its message speaks of a width at a score of 2; beside the interval at another score that would only confuse.
+# The message of this reason is about the width at a score of 2; beside the interval at another score it would confuse.
 IMPRECISE = {
-    "caution": "for people of this age, sex and body size the score is imprecise",
-    "not_reliable": "for people of this age, sex and body size the score is too imprecise",
+    "caution": "the score is imprecise for patients of this age, sex and body size",
+    "not_reliable": "the score is too imprecise for patients of this age, sex and body size",
 }
 
 # By the code and what the reason is about; {you}, {are} and {your} are those of the reader or of the reader's child.
@@ -39,14 +39,14 @@ PLAIN_REASONS = {
     (OUTSIDE, "height"): "{your} height is outside the range of the comparison group",
     (OUTSIDE, "weight"): "{your} weight is outside the range of the comparison group",
     (OUTSIDE, "body mass index"): "{your} weight for {your} height is outside the range of the comparison group",
-    (OUTSIDE, "sex"): "nobody in the comparison group has {your} sex",
+    (OUTSIDE, "sex"): "the comparison group includes nobody of {your} sex",
     (EDGE, "old"): "few people in the comparison group are as old as {you}",
     (EDGE, "young"): "few people in the comparison group are as young as {you}",
     (DIFFERS, "convention"): "the measurement was taken differently from those in the comparison group",
-    (WIDE, "width"): "the comparison is less exact for people of {your} age and size",
-    (SPARSE, "rarity"): "few people like {you} are in the comparison group",
+    (WIDE, "width"): "the comparison is less exact for someone of {your} age and size",
+    (SPARSE, "rarity"): "the comparison group includes few people like {you}",
 }
-TOO_UNCERTAIN = "the comparison is too uncertain for people of {your} age and size"
+TOO_UNCERTAIN = "the comparison is too uncertain for someone of {your} age and size"
 PATIENT_NOT_COVERED = "the comparison group does not cover this measurement"
 
 ADULT = {"you": "you", "are": "are", "your": "your", "people": "people of your age, sex, height and weight"}
@@ -63,7 +63,7 @@ PLACES = {
 OTHER_PLACE = "the site {site}"
 
 PATIENT_WARNINGS = {
-    "caution": "Caution: this result is less certain than others, because {why}.",
+    "caution": "Caution: this result is less certain than usual, because {why}.",
     "not_reliable": "This result is not reliable, because {why}.",
 }
 
@@ -72,18 +72,19 @@ Words = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A reading with all that can be said of it."""
+    """A measurement with everything that the summaries say about it."""
 
     site: str
     query: ScoreQuery
     answer: Answer
     tails: Tails
     tails_with_measurement_error: Tails | None  # None: no error was stated
-    findings: tuple[Finding, ...]  # that led to the verdict
 
-    @property
-    def deciding(self) -> Finding | None:
-        return deciding_finding(self.findings)
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    clinician: str
+    patient: str
 
 
 def intended_use(*, simulated: bool) -> str:
@@ -91,7 +92,7 @@ def intended_use(*, simulated: bool) -> str:
 
 
 def summarise(judged: Judged, *, simulated: bool) -> Summary:
-    """Both texts. Where the score is withheld they say why, and nothing of it."""
+    """Both texts. Where the score is withheld they say why, and nothing about the score."""
     opening = EVALUATION if simulated else ""
     return Summary(_clinician_text(judged, opening), _patient_text(judged, opening))
 
@@ -101,11 +102,11 @@ def _clinician_text(judged: Judged, opening: str) -> str:
     answer = judged.answer
     if answer.score is None or answer.reference is None:
         return _clinician_sentence(
-            opening, "", f"{_clinician_why(judged.deciding)}, so no score is given for {_reading(judged)}"
+            opening, "", f"{_clinician_why(answer.reliability)}, so no score is given for {_measurement(judged)}"
         )
     verdict = answer.reliability.verdict
     warning = (
-        f"{CLINICIAN_WARNINGS[verdict]} {_clinician_why(judged.deciding)}" if verdict in CLINICIAN_WARNINGS else ""
+        f"{CLINICIAN_WARNINGS[verdict]} {_clinician_why(answer.reliability)}" if verdict in CLINICIAN_WARNINGS else ""
     )
     found = f"{_clinician_measured(judged, answer.reference)}, {_clinician_scored(answer.score, judged.tails)}"
     return _clinician_sentence(opening, warning, f"{found}{_clinician_with_measurement_error(judged)}")
@@ -116,15 +117,16 @@ def _clinician_sentence(opening: str, warning: str, found: str) -> str:
     return begun(f"{before}: {found}." if before else f"{found}.")
 
 
-def _clinician_why(reason: Finding | None) -> str:
+def _clinician_why(reliability: Reliability) -> str:
+    reason = deciding_reason(reliability)
     if reason is None:
         return CLINICIAN_NOT_COVERED
     return IMPRECISE[reason.verdict] if reason.code == WIDE else continued(reason.message)
 
 
-def _reading(judged: Judged) -> str:
+def _measurement(judged: Judged) -> str:
     patient, diameter = person(judged.query.patient), as_given(judged.query.diameter_mm)
-    return f"the {diameter} mm measured at {_clinician_place(judged.site)} of this {patient}"
+    return f"the {diameter} mm measured at {_clinician_place(judged.site)} in this {patient}"
 
 
 def _clinician_measured(judged: Judged, reference: Reference) -> str:
@@ -132,7 +134,7 @@ def _clinician_measured(judged: Judged, reference: Reference) -> str:
     expected, range_name = ("expected", "reference range") if covered else ("the model would expect", "range")
     interval = reference.interval_mm
     return (
-        f"in this {person(judged.query.patient)} {_clinician_place(judged.site)} measured "
+        f"in this {person(judged.query.patient)}, {_clinician_place(judged.site)} measured "
         f"{as_given(judged.query.diameter_mm)} mm ({expected} {tenths(reference.expected_diameter_mm)} mm, "
         f"{share(interval.probability)} {range_name} {tenths(interval.low)} to {tenths(interval.high)} mm)"
     )
@@ -144,7 +146,7 @@ def _clinician_place(site: str) -> str:
 
 def _clinician_scored(score: Score, tails: Tails) -> str:
     interval = f"{share(score.hdi.probability)} interval {_ends(score.hdi)}"
-    return f"a normalcy score of {two_digits(score.expected_ns)} ({interval}); {_probabilities(tails)}"
+    return f"giving a normalcy score of {two_digits(score.expected_ns)} ({interval}); {_probabilities(tails)}"
 
 
 def _clinician_with_measurement_error(judged: Judged) -> str:
@@ -156,11 +158,11 @@ def _clinician_with_measurement_error(judged: Judged) -> str:
 
 
 def _probabilities(tails: Tails) -> str:
-    below = f" and that of lying below -2 is {percent(tails.below_minus_2)}" if is_open_below(tails) else ""
+    below = f" and that of being below -2 is {percent(tails.below_minus_2)}" if is_open_below(tails) else ""
     return f"the probability of exceeding 2 is {percent(tails.above_2)}{below}"
 
 
-def _ends(hdi: Hdi) -> str:
+def _ends(hdi: HDI) -> str:
     return f"{two_digits(hdi.low)} to {two_digits(hdi.high)}"
 
 
@@ -172,7 +174,7 @@ def _patient_text(judged: Judged, opening: str) -> str:
     )
 
 
-def plain_reason(reason: Finding | None, words: Words = ADULT) -> str:
+def plain_reason(reason: Reason | None, words: Words = ADULT) -> str:
     if reason is None:
         return PATIENT_NOT_COVERED
     if (reason.code, reason.verdict) == (WIDE, "not_reliable"):
@@ -181,14 +183,14 @@ def plain_reason(reason: Finding | None, words: Words = ADULT) -> str:
 
 
 def _patient_sentences(judged: Judged, words: Words) -> Iterator[str]:
-    answer, why = judged.answer, plain_reason(judged.deciding, words)
+    answer, why = judged.answer, plain_reason(deciding_reason(judged.answer.reliability), words)
     if answer.score is None or answer.reference is None:
         yield _withheld(judged, why, words)
         return
     yield from _warned(answer.reliability, why)
     yield _patient_measured(judged, words)
     yield _expected(answer.reference, answer.reliability, words)
-    yield _patient_scored(answer.score, judged.tails)
+    yield _patient_scored(answer.score, judged.tails, words)
     yield from _patient_with_measurement_error(judged)
 
 
@@ -215,15 +217,16 @@ def _expected(reference: Reference, reliability: Reliability, words: Words) -> s
         )
     return (
         f"For {words['people']}, {tenths(reference.expected_diameter_mm)} mm is expected, and about "
-        f"{100 * interval.probability:.0f} in 100 of them measure between {tenths(interval.low)} and "
+        f"{100 * interval.probability:.0f} in 100 of them have a measurement between {tenths(interval.low)} and "
         f"{tenths(interval.high)} mm."
     )
 
 
-def _patient_scored(score: Score, tails: Tails) -> str:
+def _patient_scored(score: Score, tails: Tails, words: Words) -> str:
     return (
-        "On a scale where 0 is what is expected and most people lie between -2 and 2, the score is estimated at "
-        f"{two_digits(score.expected_ns)}; it lies {_between(score.hdi)}, and {_chances(tails)}."
+        f"On a scale where 0 is what is expected and most people score between -2 and 2, {words['your']} score is "
+        f"estimated at {two_digits(score.expected_ns)}; with {share(score.hdi.probability)} certainty it lies "
+        f"{_between(score.hdi)}. {begun(_chances(tails))}."
     )
 
 
@@ -232,8 +235,8 @@ def _patient_with_measurement_error(judged: Judged) -> Iterator[str]:
     if score is not None and tails is not None:
         error = error_as_given(judged.query.measurement_sd_mm)
         yield (
-            f"If the measurement may be off by about {error} mm, the score lies {_between(score.hdi)}, "
-            f"and {_chances(tails)}."
+            f"Allowing for a measurement error of about {error} mm, with {share(score.hdi.probability)} certainty the "
+            f"score lies {_between(score.hdi)}; {_chances(tails)}."
         )
 
 
@@ -241,14 +244,14 @@ def _patient_place(site: str, words: Words) -> str:
     return PLACES.get(site, OTHER_PLACE).format_map(words | {"site": site})
 
 
-def _between(hdi: Hdi) -> str:
-    return f"between {two_digits(hdi.low)} and {two_digits(hdi.high)} with {share(hdi.probability)} certainty"
+def _between(hdi: HDI) -> str:
+    return f"between {two_digits(hdi.low)} and {two_digits(hdi.high)}"
 
 
 def _chances(tails: Tails) -> str:
     above, below = percent_in_words(tails.above_2), percent_in_words(tails.below_minus_2)
     if is_open_below(tails):
-        return f"the chance is {above} that it is above 2 and {below} that it is below -2"
+        return f"the chance that it is above 2 is {above}, and the chance that it is below -2 is {below}"
     return f"the chance that it is above 2 is {above}"
 
 
@@ -263,7 +266,7 @@ def percent_in_words(probability: float) -> str:
 
 
 def share(probability: float) -> str:
-    """Of an interval, as it was asked for."""
+    """The probability of an interval, as it was requested."""
     return f"{100 * probability:.6g}%"
 
 
@@ -306,5 +309,5 @@ def begun(text: str) -> str:
 
 
 def continued(message: str) -> str:
-    """A sentence as the clause of another."""
+    """A sentence as a clause of another one."""
     return message[:1].lower() + message[1:].rstrip(".")

@@ -7,14 +7,14 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from app.domain.query import ScoreQuery
 from app.errors import InvalidArtefact, InvalidSettings, NoModelLoaded, SiteNotServed, UnknownSite
-from app.formats.score_request import CURRENT
-from app.inference.executor import LoadedModel, load_on_numpy
+from app.inference.executor import LoadedModel
 from app.inference.golden import check_model
+from app.inference.numpy_executor import load_on_numpy
 from app.inference.scoring import score
+from app.schemas.requests import CURRENT
 from app.settings import Settings
 from app.store import StoredModel, highest_version, load, sites, versions_of
 from app.store.artefact import GOLDEN, SUMS
@@ -32,7 +32,7 @@ SiteVersion = tuple[str, str]
 class Backend:
     """What computes predictions in this process."""
 
-    name: Literal["numpy", "tensorflow"]
+    name: str
     device: str
     load: Callable[[StoredModel], LoadedModel]
 

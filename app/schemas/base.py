@@ -1,10 +1,6 @@
-"""How a quantity is described: its meaning, unit and range, from the one table of limits."""
-
-from typing import Any
+"""What all schemas share."""
 
 from pydantic import BaseModel, ConfigDict, Field
-
-from app.domain.limits import Limit
 
 REQUEST_ID = r"^[A-Za-z0-9._-]{1,64}$"
 PLAIN_TEXT = r"^[^\u0000-\u001f\u007f-\u009f]*$"  # no control characters
@@ -15,11 +11,6 @@ class Described(BaseModel):
     """No fields but these."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-def quantity(meaning: str, limit: Limit, **more: Any) -> Any:
-    """A number within its limits."""
-    return Field(description=f"{meaning}, {limit.unit}.", ge=limit.low, le=limit.high, **more)
 
 
 class Traced(Described):

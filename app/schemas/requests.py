@@ -1,47 +1,123 @@
-"""The bodies of requests. Those who wrote `formats/score_request.py` keep the rules; here they are told."""
+"""The bodies of requests: the one definition of every field that a caller may send.
 
+Types are strict: `true` and `"30"` are not numbers, whole numbers are. The rules that concern two fields (body mass
+index, smallest diameter for the age) are validators of the second field, so that they run even where a third one is
+wrong. `app.schemas.errors` turns what pydantic finds into messages; `app.schemas.fields` reads these models to
+derive table columns, command-line options and `GET /v1/limits` from them.
+"""
+
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import field_validator as validator
+from pydantic_core import PydanticCustomError
 
 from app.domain import limits
-from app.domain.convention import Edge, Modality, Phase
-from app.schemas.base import PLAIN_TEXT, Described, quantity
+from app.domain.convention import Convention, Edge, Modality, Phase
+from app.domain.limits import Limit, diameter_limit
+from app.domain.patient import Patient, Sex, bmi_kg_m2
+from app.domain.query import ScoreQuery
+from app.schemas.base import PLAIN_TEXT, Described
 
-Number = float
-
-
-class StatedConvention(Described):
-    """How the diameter was taken. Leave out what is not known."""
-
-    edge: Edge = Field(default_factory=lambda: "leading", description="Which edges of the wall were measured.")
-    phase: Phase = Field(default_factory=lambda: "end-diastole", description="When in the heart's cycle.")
-    modality: Modality = Field(default_factory=lambda: "TTE", description="By which imaging.")
+CURRENT = "current"
+UNIT = "x-unit"  # in the JSON Schema of a field
 
 
-class PatientFields(Described):
-    age_years: Annotated[Number, quantity("Age, fractions allowed", limits.AGE)]
+def quantity(meaning: str, unit: str, low: float, high: float) -> Any:
+    """A number with a unit and a range."""
+    return Field(description=f"{meaning}, {unit}.", ge=low, le=high, json_schema_extra={UNIT: unit})
+
+
+def measured(meaning: str, limit: Limit) -> Any:
+    return quantity(meaning, limit.unit, limit.low, limit.high)
+
+
+def _not_stated() -> Any:
+    """None, which cannot be sent: `null` is not a way to leave a field out."""
+    return None
+
+
+# Adding zero turns -0.0 into 0.0, so that equal requests are recorded as equal bytes.
+NO_NEGATIVE_ZERO = AfterValidator(lambda value: value + 0.0)
+
+AgeYears = Annotated[float, measured("Age, fractions allowed", limits.AGE), NO_NEGATIVE_ZERO]
+HeightCm = Annotated[float, measured("Height", limits.HEIGHT)]
+WeightKg = Annotated[float, measured("Weight; body mass index must be 8 to 100 kg/m²", limits.WEIGHT)]
+DiameterMm = Annotated[float, measured("The diameter; from age 5 on at least 10", limits.DIAMETER)]
+MeasurementSdMm = Annotated[
+    float,
+    quantity("Observer error of this measurement; adds `score_with_measurement_error`", "mm", 0.0, 5.0),
+    NO_NEGATIVE_ZERO,
+]
+Threshold = Annotated[float, quantity("A score", "NS", -10.0, 10.0), NO_NEGATIVE_ZERO]
+HdiProbability = Annotated[float, quantity("Probability inside the interval", "probability", 0.5, 0.99)]
+Name = Annotated[str, Field(min_length=1, max_length=64, pattern=PLAIN_TEXT)]
+
+
+class Request(Described):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class StatedConvention(Request):
+    """How the diameter was measured. Leave out what is not known."""
+
+    edge: Edge = Field(default_factory=_not_stated, description="Which edges of the wall were measured.")
+    phase: Phase = Field(default_factory=_not_stated, description="When in the cardiac cycle.")
+    modality: Modality = Field(default_factory=_not_stated, description="The imaging modality.")
+
+    def to_convention(self) -> Convention:
+        return Convention(self.edge, self.phase, self.modality)
+
+
+NO_CONVENTION = StatedConvention()
+
+
+class PatientFields(Request):
+    age_years: AgeYears
     sex: Literal["male", "female"] = Field(description="The sex of the reference group to compare with.")
-    height_cm: Annotated[Number, quantity("Height", limits.HEIGHT)]
-    weight_kg: Annotated[Number, quantity("Weight; body mass index must be 8 to 100 kg/m²", limits.WEIGHT)]
+    height_cm: HeightCm
+    weight_kg: WeightKg
+
+    @validator("weight_kg")
+    @classmethod
+    def _check_bmi(cls, weight_kg: float, info: ValidationInfo) -> float:
+        height_cm = info.data.get("height_cm")
+        if height_cm is not None and not limits.BMI.holds(bmi_kg_m2(height_cm, weight_kg)):
+            raise PydanticCustomError("implausible_bmi", "height and weight give an implausible body mass index")
+        return weight_kg
+
+    def to_patient(self) -> Patient:
+        return Patient(self.age_years, Sex(self.sex), self.height_cm, self.weight_kg)
 
 
-class ReadingFields(Described):
-    diameter_mm: Annotated[Number, quantity("The diameter; from age 5 on at least 10", limits.DIAMETER)]
-    measurement_sd_mm: Annotated[
-        Number, quantity("Observer error of this reading; adds `score_with_measurement_error`", limits.MEASUREMENT_SD)
-    ] = 0.0
-    convention: StatedConvention = Field(default_factory=StatedConvention, description="How the diameter was taken.")
-    model_version: str = Field(
-        "current", description="An exact version.", min_length=1, max_length=64, pattern=PLAIN_TEXT
+class MeasurementFields(Request):
+    diameter_mm: DiameterMm
+    measurement_sd_mm: MeasurementSdMm = 0.0
+    convention: StatedConvention = Field(
+        default_factory=lambda: NO_CONVENTION, description="How the diameter was measured."
     )
+    model_version: Name = Field(CURRENT, description="An exact version.")
+
+    @validator("diameter_mm")
+    @classmethod
+    def _check_diameter_for_age(cls, diameter_mm: float, info: ValidationInfo) -> float:
+        """The age is in the same object, or, of a measurement in a study, in the context."""
+        age_years = (info.context or info.data).get("age_years")
+        if age_years is not None and not diameter_limit(age_years).holds(diameter_mm):
+            raise PydanticCustomError("out_of_range", "the diameter is too small for the age")
+        return diameter_mm
 
 
-class OptionFields(Described):
-    thresholds: list[Annotated[Number, quantity("A score", limits.THRESHOLD)]] = Field(
-        [2.0], description="Scores to give the probability of exceeding for.", min_length=1, max_length=8
+class OptionFields(Request):
+    thresholds: list[Threshold] = Field(
+        [2.0],
+        description="Scores to give the probability of exceeding for.",
+        min_length=1,
+        max_length=8,
+        json_schema_extra={UNIT: "numbers"},
     )
-    hdi_probability: Annotated[Number, quantity("Held by the interval", limits.HDI_PROBABILITY)] = 0.95
+    hdi_probability: HdiProbability = 0.95
     include_unreliable: bool = Field(False, description="Give the numbers even where the verdict is `not_reliable`.")
     subject: str = Field(
         default_factory=str,
@@ -49,36 +125,96 @@ class OptionFields(Described):
         min_length=1,
         max_length=128,
         pattern=PLAIN_TEXT,
+        json_schema_extra={UNIT: "characters"},
     )
 
 
-class ScoreRequest(OptionFields, ReadingFields, PatientFields):
-    """One reading of one patient. Unknown fields are refused."""
+class ScoreRequest(OptionFields, MeasurementFields, PatientFields):
+    """One measurement of one patient. Unknown fields are rejected."""
+
+    def to_query(self) -> ScoreQuery:
+        return ScoreQuery(
+            patient=self.to_patient(),
+            diameter_mm=self.diameter_mm,
+            thresholds=tuple(self.thresholds),
+            hdi_probability=self.hdi_probability,
+            measurement_sd_mm=self.measurement_sd_mm,
+            convention=self.convention.to_convention(),
+            include_unreliable=self.include_unreliable,
+        )
+
+    def for_site(self, site: str) -> "SiteRequest":
+        return SiteRequest(site, self, self.to_query())
 
 
-class Measurement(ReadingFields):
-    site: str = Field(
-        description="Where the diameter was measured; each site once.", min_length=1, max_length=64, pattern=PLAIN_TEXT
-    )
+@dataclass(frozen=True, slots=True)
+class SiteRequest:
+    """A validated request, the site that it concerns, and the query that follows from it."""
+
+    site: str
+    body: ScoreRequest
+    query: ScoreQuery
+
+    @property
+    def model_version(self) -> str:
+        """An exact version, or CURRENT."""
+        return self.body.model_version
+
+    @property
+    def subject(self) -> str:
+        """The caller's own reference, or an empty text. To be stored only as a keyed hash."""
+        return self.body.subject
+
+
+class SiteField(Request):
+    site: Name = Field(description="Where the diameter was measured; each site once.")
+
+
+class Measurement(MeasurementFields, SiteField):
+    """One measurement of a study."""
+
+
+def _with_age(value: object, _: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Measurement:
+    """Validate a measurement of a study for the age of its patient."""
+    return Measurement.model_validate(value, context={"age_years": info.data.get("age_years")})
 
 
 class StudyRequest(OptionFields, PatientFields):
-    """All sites of one study. One fault refuses the whole study."""
+    """All sites of one study. One error rejects the whole study."""
 
-    measurements: list[Measurement] = Field(min_length=1, max_length=8)
-
-
-class ActivateRequest(Described):
-    version: str = Field(
-        description="The version to make current.", min_length=1, max_length=64, pattern=PLAIN_TEXT, examples=["1.0.0"]
+    measurements: list[Annotated[Measurement, WrapValidator(_with_age)]] = Field(
+        min_length=1, max_length=8, json_schema_extra={UNIT: "measurements"}
     )
+
+    @validator("measurements")
+    @classmethod
+    def _check_each_site_once(cls, measurements: list[Measurement]) -> list[Measurement]:
+        if len({measurement.site for measurement in measurements}) < len(measurements):
+            raise PydanticCustomError("duplicate_site", "a site is measured twice")
+        return measurements
+
+    def site_requests(self) -> list[SiteRequest]:
+        """Each measurement as the request for it alone would be."""
+        shared = {name: getattr(self, name) for name in SHARED_FIELDS}
+        return [
+            ScoreRequest.model_construct(
+                **shared, **{name: getattr(measurement, name) for name in MeasurementFields.model_fields}
+            ).for_site(measurement.site)
+            for measurement in self.measurements
+        ]
+
+
+SHARED_FIELDS = tuple(name for name in StudyRequest.model_fields if name in ScoreRequest.model_fields)
+
+
+class ActivateRequest(Request):
+    version: Name = Field(description="The version to make current.", examples=["1.0.0"])
 
 
 MAN: dict[str, Any] = {"age_years": 55, "sex": "male", "height_cm": 176, "weight_kg": 84}
-STATED = {"edge": "leading", "phase": "end-diastole", "modality": "TTE"}
-
+STATED: dict[str, Any] = {"edge": "leading", "phase": "end-diastole", "modality": "TTE"}
 SCORE_EXAMPLES: dict[str, Any] = {
-    "one reading": {"value": {**MAN, "diameter_mm": 41, "convention": STATED}},
+    "one measurement": {"value": {**MAN, "diameter_mm": 41, "convention": STATED}},
     "two thresholds, with observer error": {
         "value": {**MAN, "diameter_mm": 41, "thresholds": [2.0, 3.0], "measurement_sd_mm": 1.5, "convention": STATED}
     },

@@ -4,18 +4,16 @@ import asyncio
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from app.database.activations import history
 from app.domain.card import Cohort
-from app.domain.convention import Edge, Modality, Phase
-from app.domain.limits import LIMITS
-from app.domain.patient import Sex
 from app.errors import InvalidArtefact, UnknownSite
 from app.formats.digits import rounded
 from app.formats.summaries import SITES
 from app.runtime.models import LoadedModels
 from app.runtime.runtime import Runtime
+from app.schemas.fields import request_choices, request_limits
 from app.store import load
 
 Json = dict[str, Any]
@@ -39,8 +37,7 @@ def list_sites(runtime: Runtime) -> Json:
 
 
 def list_limits() -> Json:
-    choices = {"sex": tuple(Sex), "edge": get_args(Edge), "phase": get_args(Phase), "modality": get_args(Modality)}
-    return {"limits": [asdict(limit) for limit in LIMITS], "choices": choices}
+    return {"limits": [asdict(limit) for limit in request_limits()], "choices": request_choices()}
 
 
 async def list_models(runtime: Runtime) -> Json:

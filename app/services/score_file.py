@@ -179,6 +179,6 @@ def _draft(runtime: Runtime, caller: Caller, run: FileRun) -> NewRecord:
         output={
             "file_sha256": run.output_sha256,
             **{name: told[name] for name in ("succeeded", "failed", "models")},
-            "service": runtime.service_info,
+            "service": runtime.provenance,
         },
     )

@@ -6,16 +6,14 @@ from typing import NamedTuple
 
 from app.audit.records import NewRecord
 from app.errors import FieldError, InvalidInput, NoModelLoaded, UnknownSite, UnknownVersion
-from app.formats.answer import BODY, Result, provenance, score_response, study_response
-from app.formats.faults import unknown_site, unknown_version
-from app.formats.score_request import CURRENT, ScoreRequest
-from app.formats.study_request import StudyRequest
+from app.formats.answer import BODY, Json, Result, provenance, single, study
 from app.formats.summaries import Judged, summarise
 from app.inference.executor import LoadedModel
 from app.inference.scoring import Scored
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
-from app.schemas.answers import ScoreResponse, StudyResponse, StudyResult
+from app.schemas.errors import unknown_site, unknown_version
+from app.schemas.requests import CURRENT, SiteRequest, StudyRequest
 from app.services.recorded import recorded
 
 RECORDED = (*BODY, "summary")  # the parts of a response that its record contains
@@ -25,37 +23,36 @@ class ResolvedRequest(NamedTuple):
     """A request with the model that was current, or was asked for, when it arrived."""
 
     model: LoadedModel
-    request: ScoreRequest
+    request: SiteRequest
 
 
-async def score_measurement(runtime: Runtime, caller: Caller, request: ScoreRequest) -> ScoreResponse:
+async def score_measurement(runtime: Runtime, caller: Caller, request: SiteRequest) -> Json:
     resolved = ResolvedRequest(await find_model(runtime, caller, request), request)
     scored = await runtime.batcher.submit(resolved.model, request.query)
     now, query = runtime.clock(), request.query
-    result = make_result(runtime, resolved, scored, now)
-    response = score_response(caller.request_id, query.patient, query.diameter_mm, result)
-    await runtime.writer.write([_new_record(runtime, caller, resolved, response, now)], caller.deadline)
+    body = single(caller.request_id, query.patient, query.diameter_mm, make_result(runtime, resolved, scored, now))
+    await runtime.writer.write([_new_record(runtime, caller, resolved, body, now)], caller.deadline)
     _count(runtime, resolved, scored)
-    return response
+    return body
 
 
-async def score_study(runtime: Runtime, caller: Caller, request: StudyRequest) -> StudyResponse:
+async def score_study(runtime: Runtime, caller: Caller, request: StudyRequest) -> Json:
     resolved = await _find_models(runtime, caller, request)
     scored = await asyncio.gather(*(runtime.batcher.submit(each.model, each.request.query) for each in resolved))
     now = runtime.clock()
     results = [make_result(runtime, *pair, now) for pair in zip(resolved, scored, strict=True)]
-    response = study_response(caller.request_id, request.patient, results)
+    body = study(caller.request_id, request.to_patient(), results)
     records = [
         _new_record(runtime, caller, each, result, now, item)
-        for item, (each, result) in enumerate(zip(resolved, response.results, strict=True))
+        for item, (each, result) in enumerate(zip(resolved, body["results"], strict=True))
     ]
     await runtime.writer.write(records, caller.deadline)
     for pair in zip(resolved, scored, strict=True):
         _count(runtime, *pair)
-    return response
+    return body
 
 
-async def find_model(runtime: Runtime, caller: Caller, request: ScoreRequest) -> LoadedModel:
+async def find_model(runtime: Runtime, caller: Caller, request: SiteRequest) -> LoadedModel:
     if request.model_version == CURRENT:
         return runtime.loaded_models.find_current(request.site)
     try:
@@ -68,14 +65,14 @@ async def find_model(runtime: Runtime, caller: Caller, request: ScoreRequest) ->
 def make_result(runtime: Runtime, resolved: ResolvedRequest, scored: Scored, now: datetime) -> Result:
     model, site = resolved.model, resolved.model.ref.site
     summary = summarise(Judged(site, resolved.request.query, *scored), simulated=model.is_simulated)
-    return Result(site, scored.answer, summary, provenance(model.provenance, runtime.service_info, now))
+    return Result(site, scored.answer, summary, provenance(model.provenance, runtime.provenance, now))
 
 
 async def _find_models(runtime: Runtime, caller: Caller, request: StudyRequest) -> list[ResolvedRequest]:
     """For every measurement. Raises InvalidInput with all unknown sites and versions at once."""
     resolved: list[ResolvedRequest] = []
     errors: list[FieldError] = []
-    for index, measurement in enumerate(request.measurements):
+    for index, measurement in enumerate(request.site_requests()):
         try:
             resolved.append(ResolvedRequest(await find_model(runtime, caller, measurement), measurement))
         except UnknownSite:
@@ -88,12 +85,7 @@ async def _find_models(runtime: Runtime, caller: Caller, request: StudyRequest) 
 
 
 def _new_record(
-    runtime: Runtime,
-    caller: Caller,
-    resolved: ResolvedRequest,
-    result: ScoreResponse | StudyResult,
-    now: datetime,
-    item: int | None = None,
+    runtime: Runtime, caller: Caller, resolved: ResolvedRequest, body: Json, now: datetime, item: int | None = None
 ) -> NewRecord:
     return caller.new_record(
         "score",
@@ -101,7 +93,7 @@ def _new_record(
         item=item,
         model=resolved.model.ref,
         input=recorded(resolved.request, runtime.hasher),
-        output={name: getattr(result, name) for name in RECORDED} | {"service": result.provenance.service},
+        output={name: body[name] for name in RECORDED} | {"service": body["provenance"]["service"]},
     )
 
 

@@ -4,21 +4,18 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from app.formats import problem as kinds
-from app.formats.answer import Result, encode, score_response, study_response
+from app.formats.answer import Result, single, study
 from app.formats.problem import MEDIA_TYPE, problem_body
 from app.formats.problem import Problem as Kind
-from app.formats.score_request import ScoreRequest
-from app.formats.score_request import parse as parse_score
-from app.formats.study_request import parse as parse_study
 from app.inference.scoring import score_with_tails
 from app.runtime.runtime import Runtime
+from app.schemas.errors import parse
 from app.schemas.problem import Problem
-from app.schemas.requests import SCORE_EXAMPLES, STUDY_EXAMPLES
+from app.schemas.requests import SCORE_EXAMPLES, STUDY_EXAMPLES, ScoreRequest, SiteRequest, StudyRequest
 from app.services.score_measurements import ResolvedRequest, make_result
 
 Json = dict[str, Any]
@@ -84,24 +81,17 @@ def examples(runtime: Runtime) -> dict[str, Json]:
     """The answers to the documented requests, by the models that are loaded; none where a site has no model."""
     if not {"SoV", "AA"} <= runtime.loaded_models.current.keys():
         return {}
-    asked = parse_score("SoV", _first(SCORE_EXAMPLES))
-    both = parse_study(_first(STUDY_EXAMPLES))
+    asked = parse(ScoreRequest, _first(SCORE_EXAMPLES)).for_site("SoV")
+    both = parse(StudyRequest, _first(STUDY_EXAMPLES))
     query = asked.query
-    results = [_result(runtime, measurement) for measurement in both.measurements]
+    results = [_result(runtime, measurement) for measurement in both.site_requests()]
     return {
-        "/v1/sites/{site}/score": _json(
-            score_response(EXAMPLE_ID, query.patient, query.diameter_mm, _result(runtime, asked))
-        ),
-        "/v1/studies/score": _json(study_response(EXAMPLE_ID, both.patient, results)),
+        "/v1/sites/{site}/score": single(EXAMPLE_ID, query.patient, query.diameter_mm, _result(runtime, asked)),
+        "/v1/studies/score": study(EXAMPLE_ID, both.to_patient(), results),
     }
 
 
-def _json(response: object) -> Json:
-    plain: Json = msgspec.json.decode(encode(response))
-    return plain
-
-
-def _result(runtime: Runtime, request: ScoreRequest) -> Result:
+def _result(runtime: Runtime, request: SiteRequest) -> Result:
     model = runtime.loaded_models.find_current(request.site)
     [scored] = score_with_tails(model, [request.query])
     return make_result(runtime, ResolvedRequest(model, request), scored, runtime.clock())

@@ -1,4 +1,4 @@
-"""The fault campaign: the real service, under load, killed, frozen and starved; and what the audit holds afterwards.
+"""The fault campaign: the real service under load, killed, frozen and without disk space; then its audit is checked.
 
 python -m tests.campaigns.faults --out docs/faults.md
 """
@@ -8,11 +8,12 @@ import asyncio
 import sys
 from pathlib import Path
 
-from app.benchmark.stamp import stamp
-from tests.campaigns import faults_struck as faults
+from app.benchmark.report_header import report_header
+from tests.campaigns import fault_injection as faults
 from tests.campaigns.faults_report import holds, report
-from tests.campaigns.faults_run import Found, Part, run_part
-from tests.campaigns.faults_service import MUTANT
+from tests.campaigns.faults_run import Part, Result, run_part
+from tests.campaigns.reports import write_report
+from tests.campaigns.service_process import MUTANT
 from tests.postgres import PrivateServer, postgres_server
 
 SEED = 2026
@@ -23,8 +24,8 @@ PLAN = (
     Part("connections freeze for 3.5 s", "PostgreSQL", 12, faults.backends_freeze),
     Part("database freezes for 3.5 s", "PostgreSQL", 12, faults.database_freezes),
     Part("no room on the disk for 1 s", "SQLite", 15, faults.disk_fills),
-    Part("SIGTERM, as in a rolling update", "SQLite", 12, faults.told_to_stop),
-    Part("SIGTERM, as in a rolling update", "PostgreSQL", 12, faults.told_to_stop),
+    Part("SIGTERM, as in a rolling update", "SQLite", 12, faults.terminate),
+    Part("SIGTERM, as in a rolling update", "PostgreSQL", 12, faults.terminate),
 )
 MUTANTS = (
     Part("kill -9", "SQLite", 8, faults.kill_9, drops_connections=True, program=MUTANT),
@@ -40,16 +41,16 @@ def main() -> int:
     chosen = parser.parse_args()
     with postgres_server() as server:
         if not isinstance(server, PrivateServer):
-            parser.error("the campaign stops its PostgreSQL, so it needs one of its own")
+            parser.error("the campaign stops its PostgreSQL, so it needs a private one")
         real, mutants = ([run(part, chosen.seed, server) for part in plan] for plan in (PLAN, MUTANTS))
-        made_by = stamp("make faults", chosen.seed)
-    chosen.out.write_text(report(real, mutants, made_by), encoding="utf-8")
-    noticed = {found.part.database for found in mutants if found.tally.missing}
-    good = all(map(holds, real)) and noticed == {found.part.database for found in mutants}
-    return 0 if good else 1
+        header = report_header("make faults", chosen.seed)
+    write_report(chosen.out, report(real, mutants, header))
+    detected = {result.part.database for result in mutants if result.tally.missing}
+    all_held = all(map(holds, real)) and detected == {result.part.database for result in mutants}
+    return 0 if all_held else 1
 
 
-def run(part: Part, seed: int, server: PrivateServer) -> Found:
+def run(part: Part, seed: int, server: PrivateServer) -> Result:
     return asyncio.run(run_part(part, seed, server))
 
 

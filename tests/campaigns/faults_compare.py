@@ -1,4 +1,4 @@
-"""What clients got against what the audit holds. Pure: no IO, no clock."""
+"""The answers that clients got, compared with the audit. Pure: no IO, no clock."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Tally:
     refused: int = 0  # answered with 503
     unexpected: int = 0  # answered with any other status
     unanswered: int = 0  # the connection ended first, or nothing came
-    unacknowledged: int = 0  # recorded, though the client got no score: allowed
+    unacknowledged: int = 0  # recorded although the client got no score: allowed
     slowest_refusal: float = 0.0
     slowest_answer: float = 0.0
     returns: list[float] = field(default_factory=list)  # of each cycle: from the restart, or the end of the fault
@@ -60,14 +60,14 @@ class Tally:
 
 
 def agrees(outcome: Outcome, record: Json) -> bool:
-    """The record says what was asked, and everything that the client was told."""
-    told: Json = msgspec.json.decode(outcome.body)
-    provenance, output = told["provenance"], record["output"]
+    """Whether the record holds the request and everything in the answer."""
+    answer: Json = msgspec.json.decode(outcome.answer)
+    provenance, output = answer["provenance"], record["output"]
     model = {name: provenance["model"][name] for name in ("site", "version", "sha256")}
     return (
-        told["request_id"] == record["request_id"] == outcome.request_id
-        and all(record["input"][name] == value for name, value in outcome.asked.items())
-        and all(output[name] == told[name] for name in COMPARED)
+        answer["request_id"] == record["request_id"] == outcome.request_id
+        and all(record["input"][name] == value for name, value in outcome.body_sent.items())
+        and all(output[name] == answer[name] for name in COMPARED)
         and (record["model"], output["service"], record["at"])
         == (model, provenance["service"], provenance["computed_at"])
     )

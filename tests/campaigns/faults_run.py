@@ -1,4 +1,4 @@
-"""One fault, cycle after cycle, on a database of its own."""
+"""Run one fault, cycle after cycle, on a database of its own."""
 
 import asyncio
 import os
@@ -19,10 +19,10 @@ from app.database.engine import open_database
 from app.database.migrate import upgrade
 from app.database.records import Filter, stream
 from app.settings import Settings, load_settings
+from tests.campaigns.fault_injection import Injection, Target
 from tests.campaigns.faults_compare import Json, Tally
 from tests.campaigns.faults_load import Load
-from tests.campaigns.faults_service import NORMALCY, ServiceProcess, Verdict
-from tests.campaigns.faults_struck import FieldError, Stage
+from tests.campaigns.service_process import NORMALCY, ServiceProcess, Verdict
 from tests.postgres import PostgresServer
 
 WARM_SECONDS = (0.1, 1.0)  # from the first score under load to the fault, drawn anew for each cycle
@@ -36,42 +36,42 @@ class Part:
     name: str
     database: Database
     cycles: int
-    fault: FieldError
-    drops_connections: bool = False  # the process itself dies, so requests under way have no answer
+    inject: Injection
+    drops_connections: bool = False  # the process itself dies, so requests in flight get no answer
     program: tuple[str, ...] = NORMALCY
 
 
 @dataclass(frozen=True)
-class Found:
+class Result:
     part: Part
     tally: Tally
     verdict: Verdict
-    load: float = 0.0  # of the machine when it ended: processes that wanted to run, over a minute
+    load: float = 0.0  # average of the machine over the last minute, when it ended
 
 
-async def run_part(part: Part, seed: int, server: PostgresServer) -> Found:
+async def run_part(part: Part, seed: int, server: PostgresServer) -> Result:
     rng, tally = random.Random(f"{seed} {part.name} {part.database}"), Tally()  # noqa: S311 - no secret
-    async with staged(part, server) as stage:
+    async with started(part, server) as target:
         for number in range(part.cycles):
-            await run_cycle(part, stage, rng, f"{os.getpid()}-{number}", tally)
+            await run_cycle(part, target, rng, f"{os.getpid()}-{number}", tally)
             sys.stderr.write(f"\r{part.name}, {part.database}: {number + 1} of {part.cycles}  ")
         sys.stderr.write("\n")
-        return Found(part, tally, await stage.service.verify(), os.getloadavg()[0])
+        return Result(part, tally, await target.service.verify(), os.getloadavg()[0])
 
 
-async def run_cycle(part: Part, stage: Stage, rng: random.Random, label: str, tally: Tally) -> None:
+async def run_cycle(part: Part, target: Target, rng: random.Random, label: str, tally: Tally) -> None:
     began = timestamp(utc_now())
-    async with Load(stage.service, label) as load:
+    async with Load(target.service, label) as load:
         await load.served_after(0.0)
         await asyncio.sleep(rng.uniform(*WARM_SECONDS))
-        over = await part.fault(stage, rng)
+        over = await part.inject(target, rng)
         tally.returns.append(await load.served_after(over))
-    records = await recorded(load_settings(stage.service.settings), began, label)
+    records = await recorded(load_settings(target.service.settings), began, label)
     tally.add(load.outcomes, records)
 
 
 async def recorded(settings: Settings, began: str, label: str) -> dict[str, list[Json]]:
-    """The scores on record since then, by request id."""
+    """The scores on record since `began`, by request id."""
     found: dict[str, list[Json]] = defaultdict(list)
     database = open_database(settings, statement_seconds=None)
     try:
@@ -86,19 +86,19 @@ async def recorded(settings: Settings, began: str, label: str) -> dict[str, list
 
 
 @asynccontextmanager
-async def staged(part: Part, server: PostgresServer) -> AsyncIterator[Stage]:
+async def started(part: Part, server: PostgresServer) -> AsyncIterator[Target]:
     """The service, started, on an empty database."""
     with tempfile.TemporaryDirectory(prefix="normalcy-faults-") as folder:
         settings = {"NORMALCY_DATA_DIR": str(Path(folder) / "var"), "NORMALCY_LOG_LEVEL": "error"}
         if part.database == "SQLite":
             async with _serving(ServiceProcess(settings, part.program)) as service:
-                yield Stage(service)
+                yield Target(service)
             return
         with server.new_database() as name:
             await _migrate(load_settings({"NORMALCY_DATABASE_URL": server.url(name)}))
             settings["NORMALCY_DATABASE_URL"] = server.service_url(name)
             async with _serving(ServiceProcess(settings, part.program)) as service:
-                yield Stage(service, server)
+                yield Target(service, server)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What honest callers notice of an attack: throughput, memory, liveness, and rows that the attack leaves.
+"""What honest callers notice of an attack: throughput, memory, liveness, and the rows that the attack leaves.
 
     python -m tests.campaigns.hostile_load --out docs/hostile-load.md
 
@@ -7,8 +7,6 @@ within a round are compared. About seven minutes.
 """
 
 import argparse
-import http.client
-import json
 import os
 import re
 import subprocess
@@ -17,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,50 +25,28 @@ from sqlalchemy import func, select
 from app.database.engine import Database
 from app.database.tables import audit_records
 from app.settings import Settings, load_settings
-from tests.campaigns.hostile_load_report import render
-from tests.campaigns.http_load_servers import CLIENT_CPU, PATIENCE_SECONDS, Running, migrated, pin, service
+from tests.campaigns.hostile_load_report import Attack, Measured, Results, Round, render
+from tests.campaigns.reports import command_line, write_report
+from tests.campaigns.servers import (
+    COMMAND,
+    OUR_TREE,
+    TIMEOUT_SECONDS,
+    Running,
+    client_result,
+    get,
+    migrated,
+    service,
+    start_client,
+)
 from tests.postgres import postgres_server
 from tests.web.serving import on_database
 
 DATABASES = ("SQLite", "PostgreSQL")
 HONEST_CONNECTIONS = 64
-HEAD_START_SECONDS = 0.7  # of the attackers before the honest, so that the attack covers the whole measurement
+HEAD_START_SECONDS = 0.7  # the attack begins before the honest load, so that it covers the whole measurement
 AFTER_SECONDS = 1.3
-SETTLING_SECONDS = 2.5  # for the last sums to be written
+SETTLING_SECONDS = 2.5  # for the last summed refusals to be written
 SAMPLE_SECONDS = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Attack:
-    name: str
-    connections: int
-    seconds: float  # of the honest beside it; the attack itself lasts two seconds longer
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    rate: float  # honest answers a second
-    processor: float  # share of one that the server took
-    peak_mb: float  # resident
-    live_seconds: float  # slowest answer of /health/live
-    attacker: dict[str, float] | None  # what the attackers say they did
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    attack: str
-    database: str
-    quiet: Measured
-    beside: Measured
-    rows: int  # refusals on record that the attack left
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    attacks: Sequence[Attack]
-    rounds: Sequence[Round]
-    baseline_mb: dict[str, float]  # resident after honest load alone, before any attack, by database
-    load_average: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,68 +59,66 @@ class Target:
     def refusals_on_record(self) -> int:
         async def count(database: Database) -> int:
             async with database.reading() as connection:
-                asked = select(func.count()).select_from(audit_records).where(audit_records.c.kind == "refusal")
-                return int((await connection.execute(asked)).scalar_one())
+                query = select(func.count()).select_from(audit_records).where(audit_records.c.kind == "refusal")
+                return int((await connection.execute(query)).scalar_one())
 
         return on_database(self.settings, count)
 
 
-def measure(attacks: Sequence[Attack], databases: Sequence[str], rounds: int, quiet_seconds: float) -> Findings:
+def measure(attacks: Sequence[Attack], databases: Sequence[str], rounds: int, quiet_seconds: float) -> Results:
     before = os.getloadavg()[0]
     found: list[Round] = []
     baseline: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as name, targets(Path(name), databases) as all_targets:
         for target in all_targets:
-            baseline[target.name] = watch(target, quiet_seconds, None).peak_mb
+            baseline[target.name] = run_beside(target, quiet_seconds, None).peak_mb
         for attack in attacks:
             for number in range(rounds):
                 found += [run_round(target, attack, number, quiet_seconds) for target in all_targets]
-    return Findings(attacks, found, baseline, (before, os.getloadavg()[0]))
+    return Results(attacks, found, baseline, (before, os.getloadavg()[0]))
 
 
 def run_round(target: Target, attack: Attack, number: int, quiet_seconds: float) -> Round:
     def quiet() -> Measured:
-        return watch(target, quiet_seconds, None)
+        return run_beside(target, quiet_seconds, None)
 
     first = quiet() if number % 2 == 0 else None
     rows = target.refusals_on_record()
-    beside = watch(target, attack.seconds, attack)
+    beside = run_beside(target, attack.seconds, attack)
     time.sleep(SETTLING_SECONDS)
     rows = target.refusals_on_record() - rows
     return Round(attack.name, target.name, first or quiet(), beside, rows)
 
 
-def watch(target: Target, seconds: float, attack: Attack | None) -> Measured:
-    """The honest load, beside the attack if there is one, with an eye on the server."""
+def run_beside(target: Target, seconds: float, attack: Attack | None) -> Measured:
+    """Run the honest load, beside the attack if there is one, and sample the server."""
     attackers = None
     if attack is not None:
         lasts = HEAD_START_SECONDS + seconds + AFTER_SECONDS
-        attackers = _client("hostile_load_client", attack.name, target.server.port, attack.connections, lasts)
+        attackers = start_client("attack_client", attack.name, target.server.port, attack.connections, lasts)
         time.sleep(HEAD_START_SECONDS)
     port, began, took = target.server.port, time.perf_counter(), target.server.processor_seconds
-    honest = _client("http_load_client", port, HONEST_CONNECTIONS, seconds, target.key)
+    honest = start_client("load_client", port, HONEST_CONNECTIONS, seconds, target.key)
     with probing(port) as slowest:
         peak = 0.0
         while honest.poll() is None:
             peak = max(peak, target.server.resident_mb)
             time.sleep(SAMPLE_SECONDS)
     share = (target.server.processor_seconds - took) / (time.perf_counter() - began)
-    found = _said(honest)
-    if found["refusals"]:
-        raise RuntimeError(f"{found['refusals']} of {found['answers']} honest answers were refusals.")
-    did = _said(attackers) if attackers is not None else None
+    found = client_result(honest)
+    did = client_result(attackers) if attackers is not None else None
     return Measured(found["answers"] / found["seconds"], share, peak, max(slowest), did)
 
 
 @contextmanager
 def probing(port: int) -> Iterator[list[float]]:
-    """Asks /health/live on a new connection again and again; how long each answer took."""
+    """Request /health/live on a new connection ten times a second; yields how long each answer took."""
     took, is_over = [0.0], threading.Event()
 
     def probe() -> None:
         while not is_over.wait(SAMPLE_SECONDS):
             began = time.perf_counter()
-            assert _status(port, "/health/live") == 200
+            assert get(port, "/health/live")[0] == 200
             took.append(time.perf_counter() - began)
 
     thread = threading.Thread(target=probe)
@@ -173,57 +147,39 @@ def targets(folder: Path, databases: Sequence[str]) -> Iterator[list[Target]]:
 
 
 def _create_key(environment: dict[str, str], port: int) -> str:
-    """Known to the service when this returns: without it nobody may score any more."""
-    program = "from app.cli.main import main; main()"
-    command = [sys.executable, "-c", program, "keys", "create", "--name", "honest", "--scope", "score"]
+    """The service knows it when this returns: anonymous callers may no longer score."""
+    command = [sys.executable, *COMMAND, "keys", "create", "--name", "honest", "--scope", "score"]
     done = subprocess.run(  # noqa: S603 - our own program
-        command, env={**os.environ, **environment}, capture_output=True, check=True, timeout=PATIENCE_SECONDS
+        command,
+        env={**os.environ, **environment},
+        cwd=OUR_TREE,
+        capture_output=True,
+        check=True,
+        timeout=TIMEOUT_SECONDS,
     )
     key = re.search(rb"nsk_[\w-]+", done.stdout)
     assert key is not None
-    until = time.monotonic() + PATIENCE_SECONDS
+    until = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < until:
-        if _status(port, "/v1/sites") == 401:
+        if get(port, "/v1/sites")[0] == 401:
             return key[0].decode()
         time.sleep(SAMPLE_SECONDS)
-    raise RuntimeError("The service did not notice its key.")
-
-
-def _status(port: int, path: str) -> int:
-    """Asked on a connection of its own."""
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)) as connection:
-        connection.request("GET", path)
-        with connection.getresponse() as response:
-            response.read()
-            return response.status
-
-
-def _client(module: str, *arguments: object) -> subprocess.Popen[bytes]:
-    command = [*pin(CLIENT_CPU), sys.executable, "-m", f"tests.campaigns.{module}", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603 - our own programs
-
-
-def _said(client: subprocess.Popen[bytes]) -> dict[str, float]:
-    output, _ = client.communicate(timeout=PATIENCE_SECONDS)
-    if client.returncode:
-        raise RuntimeError("A client failed.")
-    found: dict[str, float] = json.loads(output)
-    return found
+    raise RuntimeError("The service did not load its key.")
 
 
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.hostile_load", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="where the report goes")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=5.0, help="of the honest alone, and beside pipelined requests")
-    parser.add_argument("--flood-seconds", type=float, default=13.0, help="of the honest beside refused requests")
+    parser.add_argument(
+        "--seconds", type=float, default=5.0, help="of the honest load alone, and beside pipelined requests"
+    )
+    parser.add_argument("--flood-seconds", type=float, default=13.0, help="of the honest load beside refused requests")
     parser.add_argument("--databases", nargs="+", choices=DATABASES, default=DATABASES)
     given = parser.parse_args(arguments)
     attacks = (Attack("pipelined", 20, given.seconds), Attack("refused", 64, given.flood_seconds))
-    findings = measure(attacks, given.databases, given.rounds, given.seconds)
-    words = [word for word in arguments if word not in ("--out", str(given.out))]
-    command = " ".join(["python -m tests.campaigns.hostile_load", *words])
-    given.out.write_text(render(findings, command), encoding="utf-8")
+    results = measure(attacks, given.databases, given.rounds, given.seconds)
+    write_report(given.out, render(results, command_line("tests.campaigns.hostile_load", arguments, given.out)))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""The campaign's findings as a document: medians of ratios first, then every round as it was."""
+"""The results of the load campaign as a document: medians of ratios first, then all rounds."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
-from typing import Protocol
 
-from app.benchmark.stamp import stamp
+from app.formats.markdown import table
+from tests.campaigns.reports import opening, spread
+from tests.campaigns.servers import Load
 
 SERVERS = ("hello", "FastAPI route", "audit off", "SQLite", "PostgreSQL")
 RATIOS = (
@@ -15,115 +17,95 @@ RATIOS = (
     ("audit off", "FastAPI route"),
     ("FastAPI route", "hello"),
 )
-EXPLAINED = """\
+EXPLANATION = """\
 - *hello*: uvicorn with an application that answers five bytes.
 - *FastAPI route*: an `async def` route. pydantic reads the same request; a constant answer of full size is checked and
   written through its response model. It computes nothing and records nothing.
 - *audit off*: this service with a writer that does nothing. There is no setting for that; only this measurement has it.
 - *SQLite*, *PostgreSQL*: this service with everything on. Every answer is on record, synchronised to the disk,
-  before it leaves.
+  before it is sent.
 
 Each is one process with uvloop and httptools on the same processor; the load comes from another process on another
 one, each pinned. Every answer was a 200."""
-QUIET = 1.0  # load average before the campaign adds its own; it remembers what ended a minute ago
-DISTURBED = """\
-**The machine was busy with other work**, with which the servers had to share their processor. Neither the ratios nor
-the times below can be relied on: measure again on a quiet machine."""
+BUSY = """\
+**The machine was busy with other work**, which shared the servers' processor. Neither the ratios nor the times below
+are reliable: measure again on a quiet machine."""
 
 
-class Rates(Protocol):
-    @property
-    def connections(self) -> int: ...
-    @property
-    def rates(self) -> Mapping[str, float]: ...
-    @property
-    def costs(self) -> Mapping[str, float]: ...
+@dataclass(frozen=True, slots=True)
+class Round:
+    connections: int
+    loads: Mapping[str, Load]  # by server
 
 
-class Found(Protocol):
+@dataclass(frozen=True, slots=True)
+class Results:
+    rounds: Sequence[Round]
+    seconds: float  # of each measurement
+    start_seconds: Mapping[str, Sequence[float]]  # to the first answer, by database
+    resident_mb: Mapping[str, float]  # after the load, by database
+    load_average: tuple[float, float]  # of the machine before and after, one minute
+
     @property
-    def rounds(self) -> Sequence[Rates]: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def start_seconds(self) -> Mapping[str, Sequence[float]]: ...
-    @property
-    def resident_mb(self) -> Mapping[str, float]: ...
-    @property
-    def load_average(self) -> tuple[float, float]: ...
+    def connections(self) -> list[int]:
+        return sorted({each.connections for each in self.rounds})
+
+    def rounds_of(self, connections: int) -> list[Round]:
+        return [each for each in self.rounds if each.connections == connections]
 
 
-def render(found: Found, command: str) -> str:
-    before, after = found.load_average
-    lines = [
-        "# Answers a second over HTTP",
+def render(results: Results, command: str) -> list[str]:
+    return [
+        *opening("Answers a second over HTTP", command, results.load_average, BUSY),
+        EXPLANATION,
         "",
-        *stamp(command),
-        f"Load average of the machine before and after: {before:.1f} and {after:.1f}.",
-        "",
-        *([DISTURBED, ""] if before > QUIET else []),
-        EXPLAINED,
-        "",
-        *_ratio_lines(found.rounds),
-        "",
-        *_cost_lines(found.rounds),
-        "",
-        *_process_lines(found),
-        "",
-        *_round_lines(found),
+        *_ratio_lines(results),
+        *_cost_lines(results),
+        *_process_lines(results),
+        *_round_lines(results),
     ]
-    return "\n".join(lines) + "\n"
 
 
-def _ratio_lines(rounds: Sequence[Rates]) -> list[str]:
-    counts = sorted({each.connections for each in rounds})
-    heads = " | ".join(f"{count} connection{'s' * (count > 1)}" for count in counts)
-    lines = [
-        "## Ratios within a round: median (lowest to highest)",
-        "",
-        f"| | {heads} |",
-        "|---|" + "---|" * len(counts),
-    ]
-    for name, other in RATIOS:
-        cells = " | ".join(_ratio([r for r in rounds if r.connections == count], name, other) for count in counts)
-        lines.append(f"| {name} / {other} | {cells} |")
-    return lines
+def _ratio_lines(results: Results) -> list[str]:
+    counts = results.connections
+    head = ["", *(f"{count} connection{'s' * (count > 1)}" for count in counts)]
+    rows = (
+        [f"{name} / {other}", *(_ratio(results.rounds_of(count), name, other) for count in counts)]
+        for name, other in RATIOS
+    )
+    return ["## Ratios within a round: median (lowest to highest)", "", *table(head, rows)]
 
 
-def _ratio(rounds: Sequence[Rates], name: str, other: str) -> str:
-    ratios = [each.rates[name] / each.rates[other] for each in rounds]
-    return f"{median(ratios):.0%} ({min(ratios):.0%} to {max(ratios):.0%})"
+def _ratio(rounds: Sequence[Round], name: str, other: str) -> str:
+    return spread([each.loads[name].rate / each.loads[other].rate for each in rounds], ".0%")
 
 
-def _cost_lines(rounds: Sequence[Rates]) -> list[str]:
-    """What a crowded machine disturbs less than it disturbs the rates."""
-    counts = sorted({each.connections for each in rounds})
-    lines = [
+def _cost_lines(results: Results) -> list[str]:
+    """Other work on the machine disturbs processor times less than rates."""
+
+    def row(count: int) -> list[str]:
+        rounds = results.rounds_of(count)
+        return [str(count), *(f"{median(each.loads[name].cost for each in rounds):,.0f}" for name in SERVERS)]
+
+    return [
         "## Processor time of the server for an answer, µs: medians",
         "",
-        "All threads of the server's process; PostgreSQL's own processes are not in it.",
+        "All threads of the server's process; PostgreSQL's own processes are not included.",
         "",
-        f"| connections | {' | '.join(SERVERS)} |",
-        "|---|" + "---|" * len(SERVERS),
+        *table(["connections", *SERVERS], map(row, results.connections)),
     ]
-    for count in counts:
-        alike = [each for each in rounds if each.connections == count]
-        cells = " | ".join(f"{median(each.costs[name] for each in alike):,.0f}" for name in SERVERS)
-        lines.append(f"| {count} | {cells} |")
-    return lines
 
 
-def _process_lines(found: Found) -> list[str]:
-    lines = ["## The process", "", "| | start to first answer, s | resident after the load, MB |", "|---|---|---|"]
-    for name, starts in found.start_seconds.items():
-        told = f"{median(starts):.2f} ({', '.join(f'{each:.2f}' for each in starts)})"
-        lines.append(f"| {name} | {told} | {found.resident_mb[name]:.0f} |")
-    return lines
+def _process_lines(results: Results) -> list[str]:
+    rows = (
+        (name, f"{median(starts):.2f} ({', '.join(f'{s:.2f}' for s in starts)})", f"{results.resident_mb[name]:.0f}")
+        for name, starts in results.start_seconds.items()
+    )
+    return ["## The process", "", *table(("", "start to first answer, s", "resident after the load, MB"), rows)]
 
 
-def _round_lines(found: Found) -> list[str]:
-    lines = [f"## All rounds, answers a second, {found.seconds:g} s each", ""]
-    lines += [f"| connections | {' | '.join(SERVERS)} |", "|---|" + "---|" * len(SERVERS)]
-    for each in sorted(found.rounds, key=lambda one: one.connections):
-        lines.append(f"| {each.connections} | {' | '.join(f'{each.rates[name]:,.0f}' for name in SERVERS)} |")
-    return lines
+def _round_lines(results: Results) -> list[str]:
+    rounds = sorted(results.rounds, key=lambda each: each.connections)
+    rows = ([str(each.connections), *(f"{each.loads[name].rate:,.0f}" for name in SERVERS)] for each in rounds)
+    title = f"## All rounds, answers a second, {results.seconds:g} s each"
+    return [title, "", *table(["connections", *SERVERS], rows)]

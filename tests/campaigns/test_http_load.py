@@ -1,12 +1,15 @@
 """One tiny round of the campaign, so that it cannot rot. Nothing is said of how long anything took."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from app.benchmark.report_header import git
+from tests.campaigns.http_compare import head_commit, worktree
 from tests.campaigns.http_load import main
-from tests.campaigns.http_load_client import ask
 from tests.campaigns.http_load_report import RATIOS, SERVERS
+from tests.campaigns.load_client import run_load
 
 
 def test_a_tiny_campaign_ends_in_a_report_with_every_server_and_every_ratio(tmp_path: Path) -> None:
@@ -23,7 +26,43 @@ def test_a_tiny_campaign_ends_in_a_report_with_every_server_and_every_ratio(tmp_
         assert min(rates) > 0
 
 
+@pytest.fixture
+def earlier() -> str:
+    """The commit before, or this one in a clone without history."""
+    found = git("rev-parse", "--short=12", "HEAD~1") or git("rev-parse", "--short=12", "HEAD")
+    if not found:
+        pytest.skip("not a git checkout")
+    return found
+
+
+def test_a_worktree_is_gone_after_its_block(tmp_path: Path, earlier: str) -> None:
+    with worktree(earlier, tmp_path / "tree") as tree:
+        assert head_commit(tree) == earlier
+        assert (tree / "app").is_dir()
+    assert str(tmp_path) not in git("worktree", "list")
+
+
+def test_two_commits_are_compared_on_both_databases(tmp_path: Path, earlier: str) -> None:
+    out = tmp_path / "compared.md"
+    main(["--out", str(out), "--against", earlier, "--rounds", "1", "--seconds", "0.3", "--connections", "1", "4"])
+    text = out.read_text(encoding="utf-8")
+    assert f"# This tree against commit {earlier}" in text
+    for name in (
+        "SQLite, 1 connection",
+        "SQLite, 4 connections",
+        "PostgreSQL, 1 connection",
+        "PostgreSQL, 4 connections",
+    ):
+        summary, commits = (
+            line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith(f"| {name} |")
+        )
+        before, now, ratio = (float(re.sub(r"[,%].*", "", cell.replace(",", ""))) for cell in summary[1:4])
+        assert ratio == pytest.approx(100 * now / before, abs=1 + 60 / before)
+        assert float(commits[1]) > 0
+        assert 1 <= float(commits[4]) <= int(name.split()[1])
+
+
 @pytest.mark.anyio
 async def test_a_server_that_is_not_there_is_no_measurement() -> None:
     with pytest.raises(OSError, match=r".+"):
-        await ask(1, 1, 0.1)
+        await run_load(1, 1, 0.1)

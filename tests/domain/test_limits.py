@@ -1,7 +1,7 @@
 import pytest
 
 from app.domain import limits
-from app.domain.limits import LIMITS, Limit
+from app.domain.limits import Limit, diameter_limit
 
 
 @pytest.mark.parametrize(
@@ -13,11 +13,6 @@ from app.domain.limits import LIMITS, Limit
         (limits.BMI, 8, 100),
         (limits.DIAMETER, 3, 120),
         (limits.DIAMETER_FROM_SCHOOL_AGE, 10, 120),
-        (limits.THRESHOLD, -10, 10),
-        (limits.HDI_PROBABILITY, 0.5, 0.99),
-        (limits.MEASUREMENT_SD, 0, 5),
-        (limits.THRESHOLDS, 1, 8),
-        (limits.SUBJECT, 1, 128),
     ],
 )
 def test_both_ends_of_an_allowed_range_are_allowed(limit: Limit, low: float, high: float) -> None:
@@ -25,6 +20,7 @@ def test_both_ends_of_an_allowed_range_are_allowed(limit: Limit, low: float, hig
     assert limit.holds(high)
     assert not limit.holds(low - 1e-6)
     assert not limit.holds(high + 1e-6)
+    assert not limit.holds(float("nan"))
     assert limit.advisory is None
 
 
@@ -35,13 +31,10 @@ def test_an_advisory_begins_where_the_contract_says() -> None:
     assert not limits.HIGH_BMI.holds(50.001)
     assert limits.FAR_OUT.holds(-6.0)
     assert not limits.FAR_OUT.holds(-6.001)
+    assert [limit.advisory for limit in limits.ADVISORY] == ["absolute_diameter", "bmi_high", "far_out"]
 
 
-def test_not_a_number_is_never_allowed() -> None:
-    assert not any(limit.holds(float("nan")) for limit in LIMITS)
-
-
-def test_the_table_holds_every_limit_once() -> None:
-    named = [value for value in vars(limits).values() if isinstance(value, Limit)]
-    assert list(LIMITS) == named
-    assert len({(limit.field, limit.from_age_years, limit.advisory) for limit in LIMITS}) == len(LIMITS)
+def test_the_smallest_diameter_depends_on_the_age() -> None:
+    assert diameter_limit(4.99) is limits.DIAMETER
+    assert diameter_limit(5.0) is limits.DIAMETER_FROM_SCHOOL_AGE
+    assert diameter_limit(float("nan")) is limits.DIAMETER

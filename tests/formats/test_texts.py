@@ -11,13 +11,13 @@ import pytest
 from app.domain.convention import Convention
 from app.domain.patient import Patient, Sex, bmi_kg_m2
 from app.domain.query import ScoreQuery
+from app.domain.reliability import deciding_reason
 from app.domain.score import Position
-from app.formats.summaries import EVALUATION, Judged, summarise
+from app.formats.summaries import EVALUATION, Judged, Summary, summarise
 from app.inference.scoring import score_with_tails
-from app.schemas.answers import Summary
-from tests.formats.texts import CASES, GOLDEN, document, model, told
+from tests.formats.texts import CASES, GOLDEN, document, model, text_of
 
-READINGS = 6000
+MEASUREMENTS = 6000
 CUTS = (((2.0,), 0.95), ((1.0, 3.0), 0.8), ((-2.0,), 0.99))
 TAKEN = (
     Convention(),
@@ -27,50 +27,53 @@ TAKEN = (
 )
 
 CLINICIAN_WORDS = """
-    a about age allowing and aorta as ascending at because below body boy care caution certain cm differs edge
-    end-diastole error evaluation exceeding expect expected for from girl given height imprecise in index interval
-    is kg kg/m² leading less little lying man mass measured measurement mm modality model month month-old months
-    more most newborn no normalcy not of old older oldest outside patient people phase probability range reading
-    reference reliable same score sd sex sinus size so stated than that the this those to too training tte
+    a about age allowing and aorta as ascending at because being below body boy care caution certain cm differs edge
+    end-diastole error evaluation exceeding expect expected for from girl given giving height imprecise in index
+    interval is kg kg/m² leading less little man mass measured measurement mm modality model month month-old months
+    more most newborn no normalcy not of old older oldest outside patient patients people phase probability range
+    reading reference reliable same score sd sex sinus size so stated than that the this those to too training tte
     valsalva was weight were who woman would year-old years young younger youngest
 """
 PATIENT_WORDS = """
-    a about above across age and aorta are artery as ascending at be because below between by care caution certain
-    certainty chance child child's children comparison differently estimated evaluation everyone exact expect
-    expected few for from given group heart height if in is it large leaves less lie lies like may measure
-    measured measurement measures mm model more most no not of off old older on others outside part people range
-    reliable result root same scale score sex size so taken than that the them this those to too uncertain was
+    a about above across age allowing and aorta are artery as ascending at because below between care caution
+    certain certainty chance child child's children comparison differently error estimated evaluation everyone exact
+    expect expected few for from given group have heart height in includes is it large leaves less lies like
+    measured measurement measures mm model more most no not of old older on outside part people range reliable
+    result root same scale score sex size so someone taken than that the them this those to too uncertain usual was
     weight what where with would you young younger your
 """
 
 N, P = r"(-?\d+(?:\.\d+)?)", r"(<1%|>99%|[1-9]\d?%)"
 W = r"(less than 1%|more than 99%|[1-9]\d?%)"
-CHANCES = rf"the chance (?:that it is above 2 is {W}|is {W} that it is above 2 and {W} that it is below -2)"
+CHANCES = rf"[Tt]he chance that it is above 2 is {W}(?:, and the chance that it is below -2 is {W})?"
 CLINICIAN = re.compile(
-    rf"[Ii]n this (.+) the (?:sinus of Valsalva|ascending aorta) measured {N} mm \((?:expected|the model would expect) "
-    rf"{N} mm, 95% (?:reference )?range {N} to {N} mm\), a normalcy score of {N} \({N}% interval {N} to {N}\); the "
-    rf"probability of exceeding 2 is {P}(?: and that of lying below -2 is {P})?(?:; allowing for the stated "
-    rf"measurement error \(SD {N} mm\), the {N}% interval is {N} to {N} and the probability of exceeding 2 is {P}"
-    rf"(?: and that of lying below -2 is {P})?)?\.$"
+    rf"[Ii]n this (.+), the (?:sinus of Valsalva|ascending aorta) measured {N} mm "
+    rf"\((?:expected|the model would expect) {N} mm, 95% (?:reference )?range {N} to {N} mm\), "
+    rf"giving a normalcy score of {N} \({N}% interval {N} to {N}\); "
+    rf"the probability of exceeding 2 is {P}(?: and that of being below -2 is {P})?"
+    rf"(?:; allowing for the stated measurement error \(SD {N} mm\), the {N}% interval is {N} to {N} and "
+    rf"the probability of exceeding 2 is {P}(?: and that of being below -2 is {P})?)?\.$"
 )
 PATIENT = re.compile(
-    rf"aorta \(the large artery that leaves the heart\) measures {N} mm across\. For (.+) age, sex, height and weight, "
-    rf"(?:the model would expect )?{N} mm(?: is expected, and about 95 in 100 of them measure between|, with a range "
-    rf"from) {N} (?:and|to) {N} mm\. On a scale where 0 is what is expected and most people lie between -2 and 2, the "
-    rf"score is estimated at {N}; it lies between {N} and {N} with {N}% certainty, and {CHANCES}\.(?: If the "
-    rf"measurement may be off by about {N} mm, the score lies between {N} and {N} with {N}% certainty, and "
+    rf"aorta \(the large artery that leaves the heart\) measures {N} mm across\. "
+    rf"For (.+) age, sex, height and weight, (?:the model would expect )?{N} mm"
+    rf"(?: is expected, and about 95 in 100 of them have a measurement between|, with a range from) "
+    rf"{N} (?:and|to) {N} mm\. "
+    rf"On a scale where 0 is what is expected and most people score between -2 and 2, your (?:child's )?score "
+    rf"is estimated at {N}; with {N}% certainty it lies between {N} and {N}\. {CHANCES}\."
+    rf"(?: Allowing for a measurement error of about {N} mm, with {N}% certainty the score lies between {N} and {N}; "
     rf"{CHANCES}\.)?$"
 )
 OUTSIDE = re.compile(rf"the (height|weight|body mass index) is (more than {N}(?:%| kg/m²) )?outside .+?, {N} to {N} ")
 AGE = re.compile(r"(a little )?(?:older|younger) than .+ was (?:(\d+) years?)?(?: and )?(?:(\d+) months?)? old")
 
 
-class Told(NamedTuple):
+class Written(NamedTuple):
     judged: Judged
     summary: Summary
 
 
-def random_question(rng: np.random.Generator) -> ScoreQuery:
+def random_query(rng: np.random.Generator) -> ScoreQuery:
     """Half of them people like those of training, half anybody whom a request may describe."""
     usual = rng.random() < 0.5
     age = rng.uniform(5, 80) if usual else rng.uniform(0, 120)
@@ -92,14 +95,14 @@ def random_question(rng: np.random.Generator) -> ScoreQuery:
 
 
 @cache
-def everything() -> tuple[Told, ...]:
+def everything() -> tuple[Written, ...]:
     rng = np.random.default_rng(11)
-    found: list[Told] = []
+    found: list[Written] = []
     for site in ("SoV", "AA"):
-        queries = [random_question(rng) for _ in range(READINGS // 2)]
+        queries = [random_query(rng) for _ in range(MEASUREMENTS // 2)]
         for query, scored in zip(queries, score_with_tails(model(site), queries), strict=True):
             judged = Judged(site, query, *scored)
-            found.append(Told(judged, summarise(judged, simulated=bool(rng.random() < 0.5))))
+            found.append(Written(judged, summarise(judged, simulated=bool(rng.random() < 0.5))))
     return tuple(found)
 
 
@@ -113,7 +116,7 @@ def test_forty_patients_in_words_are_those_that_were_read() -> None:
 
 
 def test_the_forty_are_varied() -> None:
-    texts = [told(case) for case in CASES]
+    texts = [text_of(case) for case in CASES]
     assert len(texts) == 40
     positions: set[Position] = {"above_2", "below_minus_2", "within", "uncertain", "not_assessed"}
     assert {text.position for text in texts} == positions
@@ -124,15 +127,15 @@ def test_the_forty_are_varied() -> None:
 
 
 def test_random_answers_are_of_every_kind() -> None:
-    kinds = Counter((told.judged.answer.reliability.verdict, told.judged.answer.position) for told in everything())
+    kinds = Counter((one.judged.answer.reliability.verdict, one.judged.answer.position) for one in everything())
     assert len(kinds) == 4 + 4 + 5
     assert min(kinds.values()) >= 3, kinds
 
 
 def test_every_word_is_an_allowed_one() -> None:
-    said = {word for told in everything() for word in words(told.summary.clinician)}
+    said = {word for one in everything() for word in words(one.summary.clinician)}
     assert said <= words(CLINICIAN_WORDS)
-    said = {word for told in everything() for word in words(told.summary.patient)}
+    said = {word for one in everything() for word in words(one.summary.patient)}
     assert said <= words(PATIENT_WORDS)
 
 
@@ -143,8 +146,8 @@ def shown(tail: float, text: str) -> bool:
     return abs(100 * tail - int(text.removesuffix("%"))) <= 0.5
 
 
-def with_score() -> list[Told]:
-    return [told for told in everything() if told.judged.answer.score]
+def with_score() -> list[Written]:
+    return [one for one in everything() if one.judged.answer.score]
 
 
 def test_both_texts_give_the_numbers_of_the_answer() -> None:
@@ -159,8 +162,8 @@ def test_both_texts_give_the_numbers_of_the_answer() -> None:
         unreliable = answer.reliability.verdict == "not_reliable"
         assert all(("model would expect" in text) == unreliable for text in (summary.clinician, summary.patient))
         assert ("95 in 100" in summary.patient) != unreliable
-        _, *told = clinician.groups()
-        measured, expected, low, high, ns, mass, hdi_low, hdi_high, above, below, sd, mass_again, *with_error = told
+        _, *digits = clinician.groups()
+        measured, expected, low, high, ns, mass, hdi_low, hdi_high, above, below, sd, mass_again, *with_error = digits
         numbers = [query.diameter_mm, reference.expected_diameter_mm, reference.interval_mm.low]
         numbers += [reference.interval_mm.high, score.expected_ns, score.hdi.low, score.hdi.high]
         written = [measured, expected, low, high, ns, hdi_low, hdi_high]
@@ -178,7 +181,7 @@ def test_both_texts_give_the_numbers_of_the_answer() -> None:
             asked = [each.probability for each in error_free.exceedance if each.threshold == 2.0]
             assert all(shown(tail, with_error[2]) for tail in asked)
         # The patient reads the same digits as the clinician.
-        assert Counter(filter(None, told)) == Counter(
+        assert Counter(filter(None, digits)) == Counter(
             each.replace("less than ", "<").replace("more than ", ">")
             for k, each in enumerate(patient.groups())
             if each and k != 1
@@ -197,10 +200,10 @@ def test_the_probabilities_go_with_the_position() -> None:
         assert not (position == "uncertain" and (above == ">99%" or below == ">99%"))
 
 
-def test_the_deciding_reason_stands_first_and_alone_and_follows_from_its_numbers() -> None:
+def test_the_deciding_reason_comes_first_and_alone() -> None:
     for judged, summary in everything():
         reliability, text = judged.answer.reliability, summary.clinician
-        reason = judged.deciding
+        reason = deciding_reason(reliability)
         assert (reason is None) == (reliability.verdict == "ok")
         if reason is None:
             assert "because" not in text + summary.patient
@@ -208,7 +211,7 @@ def test_the_deciding_reason_stands_first_and_alone_and_follows_from_its_numbers
         assert reason.verdict == reliability.verdict
         opening = text.removeprefix(EVALUATION).lstrip(":; ").lower()
         how = "too imprecise" if reliability.verdict == "not_reliable" else "imprecise"
-        why = f"for people of this age, sex and body size the score is {how}"
+        why = f"the score is {how} for patients of this age, sex and body size"
         why = why if reason.code == "wide_interval" else reason.message.rstrip(".").lower()
         if judged.answer.score is None:
             assert opening.startswith(f"{why}, so no score is given for the ")
@@ -217,7 +220,7 @@ def test_the_deciding_reason_stands_first_and_alone_and_follows_from_its_numbers
         else:
             word = {"caution": "caution", "not_reliable": "not reliable"}[reliability.verdict]
             assert opening.startswith(f"{word}, because {why}: in this ")
-        others = [other.message.rstrip(".").lower() for other in judged.findings if other != reason]
+        others = [other.message.rstrip(".").lower() for other in reliability.reasons if other != reason]
         assert not any(other in text.lower() for other in others)
 
 
@@ -226,7 +229,7 @@ def test_what_is_said_of_age_and_body_is_true_of_the_printed_numbers() -> None:
     for judged, _ in everything():
         patient = judged.query.patient
         values = {"height": patient.height_cm, "weight": patient.weight_kg, "body mass index": patient.bmi_kg_m2}
-        for reason in judged.findings:
+        for reason in judged.answer.reliability.reasons:
             message = reason.message[:1].lower() + reason.message[1:]
             seen[reason.about] += 1
             if reason.about in ("older", "younger"):

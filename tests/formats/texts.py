@@ -12,11 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.formats.score_request import parse
-from app.formats.summaries import Judged, summarise
-from app.inference.executor import LoadedModel, load_on_numpy
+from app.formats.summaries import Judged, Summary, summarise
+from app.inference.executor import LoadedModel
+from app.inference.numpy_executor import load_on_numpy
 from app.inference.scoring import score_with_tails
-from app.schemas.answers import Summary
+from app.schemas.errors import parse
+from app.schemas.requests import ScoreRequest
 from app.store import load
 
 ROOT = Path(__file__).parents[2]
@@ -104,8 +105,8 @@ def model(site: str) -> LoadedModel:
     return load_on_numpy(load(ROOT / "models_store", site, VERSION))
 
 
-def told(case: Case) -> Text:
-    query = parse(case.site, case.request).query
+def text_of(case: Case) -> Text:
+    query = parse(ScoreRequest, case.request).to_query()
     (scored,) = score_with_tails(model(case.site), [query])
     answer = scored.answer
     return Text(
@@ -120,7 +121,7 @@ def told(case: Case) -> Text:
 
 def document() -> str:
     head = "# Forty patients in words\n\nMade by `python -m tests.formats.texts --update`, then read aloud."
-    return "\n\n".join([head, *(_written(number, told(case)) for number, case in enumerate(CASES, 1))]) + "\n"
+    return "\n\n".join([head, *(_written(number, text_of(case)) for number, case in enumerate(CASES, 1))]) + "\n"
 
 
 def _written(number: int, text: Text) -> str:

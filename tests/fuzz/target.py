@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from app.database.sqlite import FILE_NAME
 from app.settings import Settings, load_settings
-from tests.campaigns.faults_service import ServiceProcess
+from tests.campaigns.service_process import ServiceProcess
 from tests.web.serving import create_key
 
 SCOPES = ("score", "model:read", "audit:read", "admin")

@@ -10,7 +10,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from app.web.envelope import LARGEST_HEADERS, MOST_HEADERS
-from tests.campaigns.faults_service import MODELS, ServiceProcess
+from tests.campaigns.service_process import MODELS, ServiceProcess
 from tests.fuzz.target import Target
 from tests.web.serving import READING, SCORE, Running, serving
 

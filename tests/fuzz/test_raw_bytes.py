@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.campaigns.faults_service import MODELS
+from tests.campaigns.service_process import MODELS
 from tests.fuzz.judge import logged_canaries
 from tests.fuzz.mutants import MUTANTS
 from tests.fuzz.raw_bytes import Judged, fuzz

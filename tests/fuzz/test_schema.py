@@ -7,7 +7,7 @@ import pytest
 from schemathesis.core.failures import FailureGroup
 
 from app.services import describe_models
-from tests.campaigns.faults_service import MODELS
+from tests.campaigns.service_process import MODELS
 from tests.fuzz.schema_cases import explore
 from tests.fuzz.target import Target
 from tests.web.serving import serving

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from app.audit.subject import SubjectHasher
-from app.formats.score_request import parse
+from app.schemas.requests import ScoreRequest
 from app.services.recorded import asked_again, recorded
 
 HASHER = SubjectHasher(b"k" * 32)
@@ -22,13 +22,13 @@ MOST = {
 
 @pytest.mark.parametrize("body", [LEAST, MOST])
 def test_a_recorded_request_is_asked_again_to_the_last_digit(body: dict[str, Any]) -> None:
-    request = parse("SoV", body)
+    request = ScoreRequest.model_validate(body).for_site("SoV")
     stored = msgspec.json.decode(msgspec.json.encode(recorded(request, HASHER)))
     assert asked_again("SoV", stored) == request
 
 
 def test_the_patient_reference_is_there_as_a_keyed_hash_only() -> None:
-    stored = recorded(parse("SoV", {**LEAST, "subject": "patient-4711"}), HASHER)
+    stored = recorded(ScoreRequest.model_validate({**LEAST, "subject": "patient-4711"}).for_site("SoV"), HASHER)
     assert "4711" not in str(stored)
     assert stored["subject"] == HASHER.hash("patient-4711")
     assert stored["subject"] != SubjectHasher(b"l" * 32).hash("patient-4711")

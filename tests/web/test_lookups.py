@@ -1,6 +1,6 @@
 import pytest
 
-from app.domain.limits import LIMITS
+from app.schemas.fields import request_limits
 from app.schemas.lookups import Alive, Card, Limits, Models, Ready, SelfTest, Sites
 from tests.web.serving import READING, Running
 
@@ -16,7 +16,9 @@ def test_sites_name_their_current_and_loaded_versions(shared: Running) -> None:
 
 def test_limits_are_those_that_requests_are_held_against(shared: Running) -> None:
     told = Limits.model_validate(shared.client.get("/v1/limits").json(), strict=True)
-    assert [(limit.field, limit.low, limit.high) for limit in told.limits] == [(m.field, m.low, m.high) for m in LIMITS]
+    assert [(limit.field, limit.low, limit.high) for limit in told.limits] == [
+        (m.field, m.low, m.high) for m in request_limits()
+    ]
     assert told.choices["sex"] == ["male", "female"]
 
 

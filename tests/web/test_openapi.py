@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from app.formats import score_request, study_request
-from app.schemas import requests
 from app.web.app import DOORS
 from tests.web.serving import READING, Running
 
@@ -51,13 +49,6 @@ def test_references_lead_somewhere(document: Any) -> None:
         return set().union(*map(references, value)) if isinstance(value, list) else set()
 
     assert references(document) <= known
-
-
-def test_the_described_fields_are_those_that_are_read() -> None:
-    assert requests.ScoreRequest.model_fields.keys() == score_request.SCORE_FIELDS.keys()
-    assert requests.StudyRequest.model_fields.keys() == study_request.STUDY_FIELDS.keys()
-    assert requests.Measurement.model_fields.keys() == study_request.MEASUREMENT_FIELDS.keys()
-    assert requests.StatedConvention.model_fields.keys() == score_request.CONVENTION_CHOICES.keys()
 
 
 def test_every_number_of_a_request_has_a_meaning_and_a_range(document: Any) -> None:

@@ -3,7 +3,8 @@
 import platform
 from functools import cache
 
-from app.benchmark.stamp import commit, git, installed_version, processor
+from app.benchmark.report_header import git, installed_version, processor
+from app.build_info import source_commit
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "tensorflow", "gpflow", "pyod", "quantile-forest")
 
@@ -13,4 +14,4 @@ def origin() -> dict[str, str]:
     """The commit ends in `-dirty` where the source tree had changes that it does not hold."""
     dirty = "-dirty" if git("status", "--porcelain") else ""
     versions = {name: installed_version(name) for name in LIBRARIES}
-    return {"commit": commit() + dirty, "machine": processor(), "python": platform.python_version()} | versions
+    return {"commit": source_commit() + dirty, "machine": processor(), "python": platform.python_version()} | versions

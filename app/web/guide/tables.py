@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from app.database.keys import SCOPES
-from app.domain.limits import LIMITS, Limit
+from app.domain.limits import Limit
 from app.formats import faults as codes
+from app.formats.markdown import table
 from app.formats.problem import KEY_REUSED, PROBLEMS, STILL_ANSWERING, TYPE_PREFIX, Problem
 from app.formats.summaries import ADULT, PLAIN_REASONS
 from app.observability import make_metrics
+from app.schemas.fields import request_limits
 from app.settings import TABLE, Setting
 from app.web.door import Door
 
@@ -43,7 +45,7 @@ def reasons() -> str:
 
 
 def limits() -> str:
-    return _table(("field", "allowed", "outside"), map(_limit, LIMITS))
+    return _table(("field", "allowed", "outside"), map(_limit, request_limits()))
 
 
 def _limit(limit: Limit) -> tuple[str, ...]:
@@ -92,4 +94,4 @@ def _told(door: Door) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows))
+    return "\n".join(table(head, rows)).rstrip()

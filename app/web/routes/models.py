@@ -5,10 +5,8 @@ from typing import Annotated
 from fastapi import Path
 from starlette.responses import Response
 
-from app.domain.limits import Limit
-from app.errors import FieldError, InvalidInput
 from app.formats import problem as kinds
-from app.formats.score_request import read_object
+from app.schemas.errors import parse
 from app.schemas.lookups import Activated, Card, History, Models
 from app.schemas.requests import ActivateRequest
 from app.services import describe_models
@@ -18,7 +16,6 @@ from app.web.door import Door
 from app.web.openapi import LOCKED, READS_JSON, RECORDED, responses
 from app.web.routes.scores import SitePath
 
-VERSION = Limit("version", "characters", 1, 64)
 VersionPath = Annotated[str, Path(description="An exact version.", openapi_examples={"1.0.0": {"value": "1.0.0"}})]
 
 
@@ -42,10 +39,7 @@ async def show_history(call: Call) -> Response:
 async def activate_version(call: Call) -> Response:
     """Load a version beside the current one, verify its digest, run its golden cases, and swap. Every process follows
     within two seconds. On failure the version before it keeps serving."""
-    faults: list[FieldError] = []
-    version = read_object(await call.document(), {VERSION.field: None}, faults).text(VERSION, required=True)
-    if faults:
-        raise InvalidInput(faults)
+    version = parse(ActivateRequest, await call.document()).version
     return call.answer(await activate_model(call.runtime, call.caller(), call.parameter("site"), version))
 
 

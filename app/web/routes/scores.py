@@ -6,8 +6,8 @@ from fastapi import Body, Path
 from starlette.responses import Response
 
 from app.formats import problem as kinds
-from app.formats import score_request, study_request
-from app.schemas.answers import ScoreResponse, StudyResponse
+from app.schemas.answers import ScoreAnswer, StudyAnswer
+from app.schemas.errors import parse
 from app.schemas.requests import SCORE_EXAMPLES, STUDY_EXAMPLES, ScoreRequest, StudyRequest
 from app.services import score_measurements
 from app.web.call import Call
@@ -28,13 +28,13 @@ async def score_one(call: Call) -> Response:
     expected score, its interval, the probability of exceeding each threshold, and how far to trust it.
 
     The answer is on record before it leaves."""
-    request = score_request.parse(call.parameter("site"), await call.document())
+    request = parse(ScoreRequest, await call.document()).for_site(call.parameter("site"))
     return call.answer(await score_measurements.score_measurement(call.runtime, call.caller(), request))
 
 
 async def score_study(call: Call) -> Response:
     """Several sites of one patient at once, each scored as it would be alone. One fault refuses the whole study."""
-    request = study_request.parse(await call.document())
+    request = parse(StudyRequest, await call.document())
     return call.answer(await score_measurements.score_study(call.runtime, call.caller(), request))
 
 
@@ -57,7 +57,7 @@ DOORS = (
             "include_in_schema": True,
             "tags": ["Scores"],
             "summary": "Score one measurement",
-            "responses": responses(ScoreResponse, *SCORING, kinds.UNKNOWN_SITE, kinds.UNKNOWN_VERSION),
+            "responses": responses(ScoreAnswer, *SCORING, kinds.UNKNOWN_SITE, kinds.UNKNOWN_VERSION),
         },
     ),
     Door(
@@ -70,7 +70,7 @@ DOORS = (
             "include_in_schema": True,
             "tags": ["Scores"],
             "summary": "Score one study",
-            "responses": responses(StudyResponse, *SCORING),
+            "responses": responses(StudyAnswer, *SCORING),
         },
     ),
 )

@@ -7,35 +7,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.convention import Convention
-from app.domain.limits import AGE, DIAMETER_FROM_SCHOOL_AGE, HDI_PROBABILITY, MEASUREMENT_SD, THRESHOLD, Limit
+from app.domain.limits import AGE, DIAMETER_FROM_SCHOOL_AGE, Limit
 from app.domain.patient import Patient, Sex
 from app.domain.query import ScoreQuery
-from app.formats.score_request import SCORE_FIELDS, ScoreRequest, parse
-from tests.formats.requests import FULL, SINGLE, Json, found, single_faults, without
+from app.schemas.errors import parse
+from app.schemas.fields import request_limits
+from app.schemas.requests import ScoreRequest
+from tests.schemas.bodies import FULL, SINGLE, Json, found, score_errors, without
 
 
 def test_the_smallest_request_takes_every_default() -> None:
     patient = Patient(55.0, Sex.MALE, 176.0, 84.0)
     query = ScoreQuery(patient, 41.0, (2.0,), 0.95, 0.0, Convention(), include_unreliable=False)
-    assert parse("SoV", SINGLE) == ScoreRequest("SoV", query, "current", None)
+    request = parse(ScoreRequest, SINGLE)
+    assert (request.to_query(), request.model_version, request.subject) == (query, "current", "")
 
 
 def test_every_field_is_read() -> None:
-    assert set(FULL) == set(SCORE_FIELDS)
+    assert set(FULL) == set(ScoreRequest.model_fields)
     patient = Patient(55.0, Sex.MALE, 176.0, 84.0)
     convention = Convention("inner", "mid-systole", "CT")
     query = ScoreQuery(patient, 41.0, (2.0, -2.0, 3.5), 0.9, 0.5, convention, include_unreliable=True)
-    assert parse("AA", FULL) == ScoreRequest("AA", query, "1.2.3", "case 7 / Zürich")
+    request = parse(ScoreRequest, FULL).for_site("AA")
+    assert (request.site, request.query) == ("AA", query)
+    assert (request.model_version, request.subject) == ("1.2.3", "case 7 / Zürich")
 
 
 @pytest.mark.parametrize("sex", list(Sex))
 def test_each_sex_is_read_as_itself(sex: Sex) -> None:
-    assert parse("SoV", {**SINGLE, "sex": sex.value}).query.patient.sex is sex
+    assert parse(ScoreRequest, {**SINGLE, "sex": sex.value}).to_query().patient.sex is sex
 
 
 def test_every_number_is_a_float_and_none_a_negative_zero() -> None:
     body = {**SINGLE, "age_years": -0.0, "diameter_mm": 4, "height_cm": 50, "weight_kg": 3, "thresholds": [-0.0, 1]}
-    query = parse("SoV", {**body, "measurement_sd_mm": -0.0}).query
+    query = parse(ScoreRequest, {**body, "measurement_sd_mm": -0.0}).to_query()
     numbers = [query.patient.age_years, query.diameter_mm, query.measurement_sd_mm, *query.thresholds]
     assert all(type(number) is float for number in numbers)
     assert not any(number == 0.0 and math.copysign(1.0, number) < 0.0 for number in numbers)
@@ -48,23 +53,25 @@ NUMBER_FIELDS = ("age_years", "height_cm", "weight_kg", "diameter_mm", "hdi_prob
 @pytest.mark.parametrize("field", NUMBER_FIELDS)
 @pytest.mark.parametrize("value", NOT_NUMBERS, ids=repr)
 def test_what_only_resembles_a_number_is_refused(field: str, value: object) -> None:
-    assert found(single_faults({**FULL, field: value})) == [("wrong_type", field)]
+    assert found(score_errors({**FULL, field: value})) == [("wrong_type", field)]
 
 
 @pytest.mark.parametrize("field", ["age_years", "sex", "height_cm", "weight_kg", "diameter_mm"])
 def test_a_required_field_must_be_there(field: str) -> None:
-    assert found(single_faults(without(FULL, field))) == [("missing", field)]
+    assert found(score_errors(without(FULL, field))) == [("missing", field)]
 
 
-LIMITS = (AGE, DIAMETER_FROM_SCHOOL_AGE, HDI_PROBABILITY, MEASUREMENT_SD)
+BY_FIELD = {limit.field: limit for limit in request_limits() if not limit.advisory and not limit.from_age_years}
+THRESHOLD = BY_FIELD["thresholds[]"]
+LIMITS = (AGE, DIAMETER_FROM_SCHOOL_AGE, BY_FIELD["hdi_probability"], BY_FIELD["measurement_sd_mm"])
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.field)
 def test_a_range_includes_its_ends_and_nothing_beyond(limit: Limit) -> None:
-    assert not single_faults({**FULL, limit.field: limit.low} | ({"diameter_mm": 10} if limit is AGE else {}))
-    assert not single_faults({**FULL, limit.field: limit.high})
+    assert not score_errors({**FULL, limit.field: limit.low} | ({"diameter_mm": 10} if limit is AGE else {}))
+    assert not score_errors({**FULL, limit.field: limit.high})
     for beyond in (math.nextafter(limit.low, -math.inf), math.nextafter(limit.high, math.inf), 10**300, -math.inf):
-        assert [fault.field for fault in single_faults({**FULL, limit.field: beyond})] == [limit.field]
+        assert [fault.field for fault in score_errors({**FULL, limit.field: beyond})] == [limit.field]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +113,7 @@ def test_a_range_includes_its_ends_and_nothing_beyond(limit: Limit) -> None:
     ],
 )
 def test_a_wrong_field_is_named_with_its_code(field: str, value: object, code: str, path: str) -> None:
-    assert found(single_faults({**FULL, field: value})) == [(code, path)]
+    assert found(score_errors({**FULL, field: value})) == [(code, path)]
 
 
 @pytest.mark.parametrize(
@@ -123,12 +130,12 @@ def test_a_wrong_field_is_named_with_its_code(field: str, value: object, code: s
     ],
 )
 def test_what_is_allowed_is_taken(field: str, value: object) -> None:
-    assert single_faults({**FULL, field: value}) == ()
+    assert score_errors({**FULL, field: value}) == ()
 
 
 @pytest.mark.parametrize("body", [None, True, 3, 2.5, "text", [], [SINGLE]])
 def test_a_body_that_is_no_object_has_one_fault(body: object) -> None:
-    assert found(single_faults(body)) == [("wrong_type", "")]
+    assert found(score_errors(body)) == [("wrong_type", "")]
 
 
 def test_every_fault_is_told_at_once() -> None:
@@ -146,7 +153,7 @@ def test_every_fault_is_told_at_once() -> None:
         "subject": "\n",
         "note": "x",
     }
-    assert set(found(single_faults(body))) == {
+    assert set(found(score_errors(body))) == {
         ("unknown_field", "(unknown)"),
         ("missing", "age_years"),
         ("not_a_choice", "sex"),
@@ -168,12 +175,12 @@ def test_every_fault_is_told_at_once() -> None:
 
 def test_an_empty_object_lacks_what_is_required_and_nothing_else() -> None:
     lacking = ["age_years", "sex", "height_cm", "weight_kg", "diameter_mm"]
-    assert found(single_faults({})) == [("missing", field) for field in lacking]
+    assert found(score_errors({})) == [("missing", field) for field in lacking]
 
 
 def test_the_refusal_of_a_sex_asks_for_the_reference() -> None:
     for body in ({**SINGLE, "sex": "diverse"}, {**SINGLE, "sex": 0}, without(SINGLE, "sex")):
-        (fault,) = single_faults(body)
+        (fault,) = score_errors(body)
         assert "choose the sex of the reference group" in fault.message
         assert fault.message.startswith("sex is required: " if "sex" not in body else "sex must be ")
 
@@ -190,7 +197,7 @@ def test_the_refusal_of_a_sex_asks_for_the_reference() -> None:
     ],
 )
 def test_an_unknown_field_is_likened_to_one_of_ours_and_not_repeated(written: str, meant: str) -> None:
-    (fault, *_) = single_faults({**without(SINGLE, meant), written: 1})
+    (fault, *_) = score_errors({**without(SINGLE, meant), written: 1})
     assert fault.code == "unknown_field"
     assert f"1 field is not known. Did you mean {meant}? Known are " in fault.message
     assert not re.search(rf"\b{written}\b", fault.message)
@@ -198,23 +205,23 @@ def test_an_unknown_field_is_likened_to_one_of_ours_and_not_repeated(written: st
 
 @pytest.mark.parametrize("written", ["surname_of_the_patient", "", "x" * 10_000, "diameter"])
 def test_what_is_like_nothing_that_is_lacking_gets_no_suggestion(written: str) -> None:
-    (fault,) = single_faults({**SINGLE, written: 1})
+    (fault,) = score_errors({**SINGLE, written: 1})
     assert "Did you mean" not in fault.message
 
 
 def test_many_unknown_fields_are_not_all_compared() -> None:
-    (fault,) = single_faults({**SINGLE, **{f"x{k}": 1 for k in range(8)}, "threshold": 1})
+    (fault,) = score_errors({**SINGLE, **{f"x{k}": 1 for k in range(8)}, "threshold": 1})
     assert "9 fields are not known. Known are" in fault.message
 
 
 def test_a_message_names_the_field_the_unit_and_the_range() -> None:
-    (fault,) = single_faults({**SINGLE, "weight_kg": 351, "height_cm": 250})
+    (fault,) = score_errors({**SINGLE, "weight_kg": 351, "height_cm": 250})
     assert all(part in fault.message for part in ("weight_kg", "1.5", "350", "kg"))
 
 
 @given(st.permutations(list(FULL.items())), st.dictionaries(st.sampled_from(sorted(FULL)), st.none(), max_size=3))
 def test_faults_do_not_depend_on_the_order_of_the_fields(items: list[tuple[str, Any]], nulls: Json) -> None:
-    assert single_faults({**dict(items), **nulls}) == single_faults({**FULL, **nulls})
+    assert score_errors({**dict(items), **nulls}) == score_errors({**FULL, **nulls})
 
 
 @given(
@@ -228,5 +235,5 @@ def test_every_plausible_number_is_taken_as_it_is(
     age: float, height: float, weight: float, diameter: float, thresholds: list[float]
 ) -> None:
     body = {**SINGLE, "age_years": age, "height_cm": height, "weight_kg": weight, "diameter_mm": diameter}
-    query = parse("SoV", {**body, "thresholds": thresholds}).query
+    query = parse(ScoreRequest, {**body, "thresholds": thresholds}).to_query()
     assert query == ScoreQuery(Patient(age, Sex.MALE, height, weight), diameter, tuple(thresholds))

@@ -9,13 +9,14 @@ from app.domain.card import ModelCard
 from app.domain.convention import Convention
 from app.domain.patient import Patient, Sex
 from app.domain.query import ScoreQuery
-from app.domain.reliability import Finding
-from app.domain.score import Tails, Verdict
+from app.domain.reliability import judge
+from app.domain.score import HDI, Reliability, Score, Tails, Verdict
 from app.formats.summaries import (
     EVALUATION,
     PATIENT_NOT_COVERED,
     PLAIN_REASONS,
     Judged,
+    Summary,
     error_as_given,
     intended_use,
     percent,
@@ -23,78 +24,81 @@ from app.formats.summaries import (
     plain_reason,
     summarise,
 )
-from app.inference.judging import Judge
-from app.schemas.answers import Hdi, Score, Summary
 from tests.formats.answers import AGE, WEIGHT, WIDE, answer, reliability, score
 from tests.samples import a_card
 
 MAN = Patient(55.9, Sex.MALE, 176.0, 84.0)
 BOY = Patient(9.0, Sex.MALE, 135.0, 30.0)
 UNCERTAIN = Tails(0.34, 0.0)
-FINDINGS: dict[Verdict, tuple[Finding, ...]] = {"ok": (), "caution": (WIDE,), "not_reliable": (WEIGHT, AGE)}
+VERDICTS: dict[Verdict, Reliability] = {
+    "ok": reliability("ok"),
+    "caution": reliability("caution", WIDE),
+    "not_reliable": reliability("not_reliable", WEIGHT, AGE),
+}
 
 
-def told(
+def summary_of(
     verdict: Verdict = "ok", tails: Tails = UNCERTAIN, with_error: Tails | None = None, *, site: str = "SoV",
     simulated: bool = False, shown: Score | None = None, withheld: bool = False, patient: Patient = MAN,
 ) -> Summary:  # fmt: skip
     given_score = None if withheld else shown or score()
-    query, found = ScoreQuery(patient, 41.0, measurement_sd_mm=1.0), FINDINGS[verdict]
-    judged = Judged(site, query, answer(given_score, reliability(verdict, *found)), tails, with_error, found)
+    query = ScoreQuery(patient, 41.0, measurement_sd_mm=1.0)
+    judged = Judged(site, query, answer(given_score, VERDICTS[verdict]), tails, with_error)
     return summarise(judged, simulated=simulated)
 
 
-def test_a_score_is_told_in_millimetres_first() -> None:
-    summary = told()
+def test_a_score_is_stated_in_millimetres_first() -> None:
+    summary = summary_of()
     assert summary.clinician == (
-        "In this 55-year-old man the sinus of Valsalva measured 41 mm (expected 35.1 mm, 95% reference range 29.0 to "
-        "41.2 mm), a normalcy score of 1.93 (95% interval 1.58 to 2.30); the probability of exceeding 2 is 34%."
+        "In this 55-year-old man, the sinus of Valsalva measured 41 mm (expected 35.1 mm, 95% reference range 29.0 to "
+        "41.2 mm), giving a normalcy score of 1.93 (95% interval 1.58 to 2.30); the probability of exceeding 2 is 34%."
     )
     assert summary.patient == (
         "The root of your aorta (the large artery that leaves the heart) measures 41 mm across. For people of your "
-        "age, sex, height and weight, 35.1 mm is expected, and about 95 in 100 of them measure between 29.0 and 41.2 "
-        "mm. On a scale where 0 is what is expected and most people lie between -2 and 2, the score is estimated at "
-        "1.93; it lies between 1.58 and 2.30 with 95% certainty, and the chance that it is above 2 is 34%."
+        "age, sex, height and weight, 35.1 mm is expected, and about 95 in 100 of them have a measurement between "
+        "29.0 and 41.2 mm. On a scale where 0 is what is expected and most people score between -2 and 2, your score "
+        "is estimated at 1.93; with 95% certainty it lies between 1.58 and 2.30. The chance that it is above 2 is "
+        "34%."
     )
 
 
-def test_the_effect_of_a_measurement_error_is_told() -> None:
-    summary = told(with_error=Tails(0.42, 0.0))
+def test_the_effect_of_a_measurement_error_is_stated() -> None:
+    summary = summary_of(with_error=Tails(0.42, 0.0))
     assert summary.clinician.endswith(
         "; allowing for the stated measurement error (SD 1 mm), the 95% interval is 1.58 to 2.30 and the probability "
         "of exceeding 2 is 42%."
     )
     assert summary.patient.endswith(
-        "If the measurement may be off by about 1 mm, the score lies between 1.58 and 2.30 with 95% certainty, and the "
-        "chance that it is above 2 is 42%."
+        "Allowing for a measurement error of about 1 mm, with 95% certainty the score lies between 1.58 and 2.30; "
+        "the chance that it is above 2 is 42%."
     )
 
 
-@pytest.mark.parametrize(("below", "is_told"), [(0.0251, True), (0.985, True), (0.025, False)])
-def test_the_lower_side_is_told_where_it_bears_on_the_position(below: float, is_told: bool) -> None:
-    summary = told(tails=Tails(0.001, below))
-    assert (f"and that of lying below -2 is {percent(below)}." in summary.clinician) == is_told
-    chances = f"the chance is less than 1% that it is above 2 and {percent(below)} that it is below -2."
-    assert (chances in summary.patient) == is_told
-    assert ("the chance that it is above 2 is less than 1%." in summary.patient) != is_told
+@pytest.mark.parametrize(("below", "is_stated"), [(0.0251, True), (0.985, True), (0.025, False)])
+def test_the_lower_side_is_stated_where_it_bears_on_the_position(below: float, is_stated: bool) -> None:
+    summary = summary_of(tails=Tails(0.001, below))
+    assert (f"and that of being below -2 is {percent(below)}." in summary.clinician) == is_stated
+    chances = f"The chance that it is above 2 is less than 1%, and the chance that it is below -2 is {percent(below)}."
+    assert (chances in summary.patient) == is_stated
+    assert ("The chance that it is above 2 is less than 1%." in summary.patient) != is_stated
 
 
-def test_parents_read_of_their_child() -> None:
-    summary = told("not_reliable", withheld=True, patient=BOY)
-    assert summary.clinician.endswith("measured at the sinus of Valsalva of this 9-year-old boy.")
+def test_parents_read_about_their_child() -> None:
+    summary = summary_of("not_reliable", withheld=True, patient=BOY)
+    assert summary.clinician.endswith("measured at the sinus of Valsalva in this 9-year-old boy.")
     assert summary.patient.startswith("Your child is older than everyone in the comparison group, so no score is given")
-    assert "For children of the same age, sex, height and weight" in told(patient=BOY).patient
+    assert "For children of the same age, sex, height and weight" in summary_of(patient=BOY).patient
 
 
 def test_another_interval_is_named_by_its_probability() -> None:
-    summary = told(shown=score("uncertain", Hdi(0.8, 1.7, 2.1, 0.4)))
+    summary = summary_of(shown=score("uncertain", HDI(0.8, 1.7, 2.1, 0.4)))
     assert "(80% interval 1.70 to 2.10)" in summary.clinician
-    assert "between 1.70 and 2.10 with 80% certainty" in summary.patient
+    assert "with 80% certainty it lies between 1.70 and 2.10." in summary.patient
     assert "95% reference range" in summary.clinician
 
 
-def test_a_site_of_ones_own_is_told_by_its_name() -> None:
-    summary = told(site="Arch")
+def test_a_site_of_ones_own_is_stated_by_its_name() -> None:
+    summary = summary_of(site="Arch")
     assert "the site Arch measured 41 mm" in summary.clinician
     assert summary.patient.startswith("The site Arch measures 41 mm across.")
 
@@ -103,20 +107,20 @@ def test_a_site_of_ones_own_is_told_by_its_name() -> None:
     ("verdict", "withheld"), [("ok", False), ("caution", False), ("not_reliable", False), ("not_reliable", True)]
 )
 def test_an_evaluation_model_says_so_first(verdict: Verdict, withheld: bool) -> None:
-    summary = told(verdict, simulated=True, withheld=withheld)
+    summary = summary_of(verdict, simulated=True, withheld=withheld)
     assert re.match(rf"{EVALUATION}[;:] [a-z]", summary.clinician)
     assert re.match(rf"{EVALUATION}\. [A-Z]", summary.patient)
-    clinical = told(verdict, withheld=withheld)
+    clinical = summary_of(verdict, withheld=withheld)
     assert "evaluation" not in (clinical.clinician + clinical.patient).lower()
     assert intended_use(simulated=True).startswith(EVALUATION)
     assert "evaluation" not in intended_use(simulated=False).lower()
 
 
-def test_a_withheld_score_is_told_with_the_deciding_reason_alone() -> None:
-    summary = told("not_reliable", withheld=True)
+def test_a_withheld_score_is_stated_with_the_deciding_reason_alone() -> None:
+    summary = summary_of("not_reliable", withheld=True)
     assert summary.clinician == (
         "The patient is older than the oldest of the training people, who was 85 years old, so no score is given for "
-        "the 41 mm measured at the sinus of Valsalva of this 55-year-old man."
+        "the 41 mm measured at the sinus of Valsalva in this 55-year-old man."
     )
     assert summary.patient == (
         "You are older than everyone in the comparison group, so no score is given for the 41 mm measured at the root "
@@ -125,14 +129,14 @@ def test_a_withheld_score_is_told_with_the_deciding_reason_alone() -> None:
 
 
 def test_an_unreliable_score_begins_with_the_warning() -> None:
-    summary = told("not_reliable")
+    summary = summary_of("not_reliable")
     assert summary.clinician.startswith("Not reliable, because the patient is older than the oldest")
     assert summary.patient.startswith("This result is not reliable, because you are older than everyone")
-    assert told("not_reliable", simulated=True).clinician.startswith(f"{EVALUATION}; not reliable, because")
+    assert summary_of("not_reliable", simulated=True).clinician.startswith(f"{EVALUATION}; not reliable, because")
 
 
-def test_beyond_the_training_people_the_model_is_said_to_expect_and_nobody_is_counted() -> None:
-    summary = told("not_reliable", patient=BOY)
+def test_outside_the_training_cohort_the_model_would_expect_and_nobody_is_counted() -> None:
+    summary = summary_of("not_reliable", patient=BOY)
     assert "(the model would expect 35.1 mm, 95% range 29.0 to 41.2 mm)" in summary.clinician
     assert (
         "For children of the same age, sex, height and weight, the model would expect 35.1 mm, with a range from 29.0 "
@@ -142,33 +146,34 @@ def test_beyond_the_training_people_the_model_is_said_to_expect_and_nobody_is_co
 
 
 def test_a_score_withheld_for_its_width_alone_is_too_imprecise() -> None:
-    wide = replace(WIDE, verdict="not_reliable")
+    wide = reliability("not_reliable", replace(WIDE, verdict="not_reliable"))
     query = ScoreQuery(MAN, 41.0)
-    summary = summarise(
-        Judged("SoV", query, answer(None, reliability("not_reliable", wide)), UNCERTAIN, None, (wide,)), simulated=False
+    summary = summarise(Judged("SoV", query, answer(None, wide), UNCERTAIN, None), simulated=False)
+    assert (
+        "the score is too imprecise for patients of this age, sex and body size, so no score is given"
+        in summary.clinician.lower()
     )
-    assert "the score is too imprecise, so no score is given" in summary.clinician
-    assert "the comparison is too uncertain for people of your age and size, so" in summary.patient.lower()
+    assert "the comparison is too uncertain for someone of your age and size, so" in summary.patient.lower()
 
 
 def test_lengths_are_written_as_sent() -> None:
     query = ScoreQuery(MAN, 39.996, measurement_sd_mm=0.004)
-    judged = Judged("SoV", query, answer(score(), reliability()), UNCERTAIN, UNCERTAIN, ())
+    judged = Judged("SoV", query, answer(score(), VERDICTS["ok"]), UNCERTAIN, UNCERTAIN)
     summary = summarise(judged, simulated=False)
     assert "measured 39.996 mm" in summary.clinician
     assert "measures 39.996 mm" in summary.patient
     assert "(SD 0.004 mm)" in summary.clinician
-    assert "off by about 0.004 mm" in summary.patient
+    assert "error of about 0.004 mm" in summary.patient
     assert error_as_given(1e-9) == "0.000000001"
 
 
 def test_caution_does_not_speak_of_widths_beside_an_interval_of_another_score() -> None:
-    summary = told("caution", shown=score("within", Hdi(0.95, 0.31, 1.02, 0.71), 0.66))
+    summary = summary_of("caution", shown=score("within", HDI(0.95, 0.31, 1.02, 0.71), 0.66))
     assert summary.clinician.startswith(
-        "Caution, because for people of this age, sex and body size the score is imprecise: in this 55-year-old man"
+        "Caution, because the score is imprecise for patients of this age, sex and body size: in this 55-year-old man"
     )
     assert "wider than" not in summary.clinician
-    assert summary.patient.startswith("Caution: this result is less certain than others, because ")
+    assert summary.patient.startswith("Caution: this result is less certain than usual, because ")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +208,7 @@ def test_certainty_is_never_claimed(probability: float) -> None:
 @given(st.floats(-1e6, 1e6), st.floats(0.5, 0.99))
 @example(-0.001, 0.95)
 def test_numbers_are_written_plainly(expected: float, mass: float) -> None:
-    text = told(shown=score("within", Hdi(mass, expected - 1, expected + 1, 2.0), expected)).clinician
+    text = summary_of(shown=score("within", HDI(mass, expected - 1, expected + 1, 2.0), expected)).clinician
     assert "-0.00" not in text
     assert re.search(r"score of -?\d+\.\d\d \(\d\d(\.\d+)?% interval -?\d+\.\d\d to -?\d+\.\d\d\)", text)
 
@@ -214,7 +219,7 @@ def test_every_reason_of_a_verdict_has_words_for_patients() -> None:
     ages = (0.5 * (card.ranges.age_years.high + middle.high), 0.9 * middle.low, 0.0, 119.0)
     bodies = ((176.0, 75.0), (240.0, 340.0))
     judged = [
-        Judge(each).rule(Patient(age, sex, *body), taken, w2, 99.9)
+        judge(Patient(age, sex, *body), taken, each, w2)
         for age in ages
         for body in bodies
         for sex in Sex
@@ -222,7 +227,7 @@ def test_every_reason_of_a_verdict_has_words_for_patients() -> None:
         for w2 in (0.5, 9.9)
         for each in (card, _of_men(card))
     ]
-    reasons = {(reason.code, reason.about): reason for one in judged for reason in one.findings}
+    reasons = {(reason.code, reason.about): reason for one in judged for reason in one.reasons}
     assert reasons.keys() == PLAIN_REASONS.keys()
     assert PATIENT_NOT_COVERED not in [plain_reason(reason) for reason in reasons.values()]
 

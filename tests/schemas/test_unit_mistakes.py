@@ -1,4 +1,4 @@
-"""A refused number that one slip explains gets a hint; nothing is corrected, and nothing is refused for a hint."""
+"""A rejected number that a unit mistake explains gets a hint; nothing is corrected or rejected because of a hint."""
 
 import math
 
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from app.domain.limits import BMI, HEIGHT, WEIGHT
 from app.domain.patient import bmi_kg_m2
-from app.formats.slips import SLIPS, explanations
-from tests.formats.requests import SINGLE, found, single_faults, without
+from app.domain.unit_mistakes import BODY_MISTAKES, BodyMistake, body_mistakes
+from tests.schemas.bodies import SINGLE, found, score_errors, without
 
 
 def body(height: float, weight: float) -> dict[str, object]:
@@ -39,7 +39,7 @@ def body(height: float, weight: float) -> dict[str, object]:
     ],
 )
 def test_one_explanation_gives_its_code(height: float, weight: float, code: str, field: str) -> None:
-    assert found(single_faults(body(height, weight))) == [(code, field)]
+    assert found(score_errors(body(height, weight))) == [(code, field)]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_one_explanation_gives_its_code(height: float, weight: float, code: str,
     ],
 )
 def test_the_likely_explanation_is_asked_about(height: float, weight: float, hints: list[str]) -> None:
-    (fault,) = single_faults(body(height, weight))
+    (fault,) = score_errors(body(height, weight))
     assert fault.message.count("?") == len(hints)
     assert all(hint in fault.message for hint in hints)
 
@@ -70,16 +70,16 @@ def test_the_likely_explanation_is_asked_about(height: float, weight: float, hin
 @pytest.mark.parametrize("body_mass_index", [18.5, 22.0, 27.0, 33.0])
 def test_an_adult_in_inches_and_pounds_gets_this_one_hint(inches: int, body_mass_index: float) -> None:
     pounds = round(body_mass_index * (0.0254 * inches) ** 2 / 0.45359237)
-    (fault,) = single_faults(body(inches, pounds))
+    (fault,) = score_errors(body(inches, pounds))
     assert fault.code == "given_in_inches_and_pounds"
     assert fault.message.endswith("Were height and weight given in inches and pounds?")
     assert fault.message.count("?") == 1
 
 
 def test_a_height_in_metres_is_noticed_without_a_weight() -> None:
-    assert found(single_faults(without(body(1.76, 84), "weight_kg"))) == [
-        ("missing", "weight_kg"),
+    assert found(score_errors(without(body(1.76, 84), "weight_kg"))) == [
         ("given_in_m", "height_cm"),
+        ("missing", "weight_kg"),
     ]
 
 
@@ -98,13 +98,13 @@ def test_a_height_in_metres_is_noticed_without_a_weight() -> None:
     ],
 )
 def test_a_diameter_below_its_range_looks_like_centimetres(age: float, diameter: float, code: str | None) -> None:
-    faults = single_faults({**SINGLE, "age_years": age, "diameter_mm": diameter})
+    faults = score_errors({**SINGLE, "age_years": age, "diameter_mm": diameter})
     assert found(faults) == ([(code, "diameter_mm")] if code else [])
     assert all(("given in cm?" in fault.message) == (code == "given_in_cm") for fault in faults)
 
 
 def test_the_diameter_of_an_unknown_age_is_held_to_the_wider_range() -> None:
-    assert found(single_faults({**without(SINGLE, "age_years"), "diameter_mm": 4.1})) == [("missing", "age_years")]
+    assert found(score_errors({**without(SINGLE, "age_years"), "diameter_mm": 4.1})) == [("missing", "age_years")]
 
 
 SIZES = st.floats(-10, 2000) | st.sampled_from([0.0, 1.76, 40.0, 250.0, 1.5, 350.0, 1e308, -1e308])
@@ -114,21 +114,21 @@ SIZES = st.floats(-10, 2000) | st.sampled_from([0.0, 1.76, 40.0, 250.0, 1.5, 350
 def test_a_body_is_refused_exactly_for_its_ranges(height: float, weight: float) -> None:
     sizes_fit = HEIGHT.holds(height) and WEIGHT.holds(weight)
     fits = sizes_fit and BMI.holds(bmi_kg_m2(height, weight))
-    assert (single_faults(body(height, weight)) == ()) == fits
+    assert (score_errors(body(height, weight)) == ()) == fits
 
 
 @given(SIZES | st.just(math.nan), SIZES | st.just(math.nan))
 def test_undoing_an_explanation_leads_to_a_possible_body(height: float, weight: float) -> None:
-    for slip in explanations(height, weight):
-        meant_height, meant_weight = slip.undo(height, weight)
+    for mistake in body_mistakes(height, weight):
+        meant_height, meant_weight = mistake.undo(height, weight)
         assert math.isnan(meant_height) or HEIGHT.holds(meant_height)
         assert math.isnan(meant_weight) or WEIGHT.holds(meant_weight)
         bmi = bmi_kg_m2(meant_height, meant_weight)
         assert math.isnan(bmi) or BMI.holds(bmi)
 
 
-@pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: slip.code)
-def test_each_slip_is_found_again_after_it_was_made(slip: object) -> None:
+@pytest.mark.parametrize("mistake", BODY_MISTAKES, ids=lambda mistake: mistake.code)
+def test_each_mistake_is_found_again_after_it_was_made(mistake: BodyMistake) -> None:
     made = {
         "given_in_m": (1.76, 84.0),
         "given_in_inches": (69.0, 84.0),
@@ -138,5 +138,5 @@ def test_each_slip_is_found_again_after_it_was_made(slip: object) -> None:
         "given_in_inches_and_pounds": (69.0, 185.0),
         "height_weight_exchanged": (84.0, 176.0),
     }
-    assert set(made) == {known.code for known in SLIPS}
-    assert slip in explanations(*made[slip.code])  # type: ignore[attr-defined]
+    assert set(made) == {known.code for known in BODY_MISTAKES}
+    assert mistake in body_mistakes(*made[mistake.code])

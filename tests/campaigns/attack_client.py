@@ -1,10 +1,10 @@
-"""The attackers, a process of their own: prepared bytes on plain sockets, so that they cost little beside the load.
+"""The attackers, a process of their own: prepared bytes on plain sockets, so that they take little processor time.
 
-    python -m tests.campaigns.hostile_load_client pipelined|refused PORT CONNECTIONS SECONDS
+    python -m tests.campaigns.attack_client pipelined|refused PORT CONNECTIONS SECONDS
 
 `pipelined`: every connection sends 20 MB of `GET /` without waiting for answers, every second one the bare form without
-a Host. `refused`: every connection scores without a key, and again as soon as it is refused. Whoever is closed connects
-anew at once. Prints {"opened", "sent_mb", "answers"} as JSON.
+a Host. `refused`: every connection scores without a key, and again as soon as it is refused. A closed connection is
+opened again at once. Prints {"opened", "sent_mb", "answers"} as JSON.
 """
 
 import json
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.campaigns.http_load_client import requests
+from tests.campaigns.load_client import requests
 
 PIPELINED_BYTES = 20_000_000
 READ, BOTH = selectors.EVENT_READ, selectors.EVENT_READ | selectors.EVENT_WRITE
@@ -42,7 +42,7 @@ ATTACKS: dict[str, Callable[[int], list[memoryview]]] = {"pipelined": pipelined,
 
 
 class Attacker:
-    """One connection, and the next one when it is closed."""
+    """One connection at a time, opened again when the server closes it."""
 
     def __init__(self, port: int, content: memoryview, again: bool, selector: selectors.BaseSelector, tally: Tally):
         self._port, self._content, self._again, self._selector, self._tally = port, content, again, selector, tally

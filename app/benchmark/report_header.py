@@ -1,36 +1,32 @@
-"""Who made a figure: the command, the code, the libraries and the machine. Every report carries it."""
+"""The head of every report: the command, the code, the libraries and the machine that made it."""
 
 import os
 import platform
 import subprocess
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import app
+from app.build_info import source_commit
+from app.clock import utc_now
 
 LIBRARIES = ("numpy", "scipy", "gpflow", "tensorflow")
 
 
-def stamp(command: str, seed: int | None = None) -> list[str]:
-    """Markdown lines for the head of a report."""
+def report_header(command: str, seed: int | None = None) -> list[str]:
+    """Markdown lines."""
     seeded = f" with seed {seed}" if seed is not None else ""
     lines = [
-        f"Made by `{command}`{seeded} on {datetime.now(UTC):%Y-%m-%d}.",
-        f"Normalcy {app.__version__}, commit {commit()}; Python {platform.python_version()}, {_libraries()}.",
+        f"Made by `{command}`{seeded} on {utc_now():%Y-%m-%d}.",
+        f"Normalcy {app.__version__}, commit {source_commit()}; Python {platform.python_version()}, {_libraries()}.",
         f"Machine: {processor()}, {os.cpu_count()} cores, shared with other work: read ratios, not absolute times.",
     ]
     return [line + "  " for line in lines]
 
 
-def commit() -> str:
-    """The commit of the source tree, or `unknown` outside one."""
-    return git("rev-parse", "--short=12", "HEAD") or "unknown"
-
-
 def git(*arguments: str) -> str:
-    """What git prints, or nothing outside of a source tree."""
+    """What git prints, or nothing outside a source tree."""
     here = Path(__file__).parent
     try:
         done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True)  # noqa: S603, S607

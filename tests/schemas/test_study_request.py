@@ -1,7 +1,8 @@
 import pytest
 
-from app.formats import score_request, study_request
-from tests.formats.requests import PERSON, STUDY, Json, found, study_faults, without
+from app.schemas.errors import parse
+from app.schemas.requests import ScoreRequest, StudyRequest
+from tests.schemas.bodies import PERSON, STUDY, Json, found, study_errors, without
 
 
 def measurements(*given: object) -> Json:
@@ -9,11 +10,11 @@ def measurements(*given: object) -> Json:
 
 
 def test_a_study_is_the_single_requests_of_its_measurements() -> None:
-    study = study_request.parse({**STUDY, "thresholds": [1, 3], "include_unreliable": True, "subject": "s"})
+    study = parse(StudyRequest, {**STUDY, "thresholds": [1, 3], "include_unreliable": True, "subject": "s"})
     shared = {**PERSON, "thresholds": [1, 3], "include_unreliable": True, "subject": "s"}
     singles = [(one["site"], shared | without(one, "site")) for one in STUDY["measurements"]]
-    assert study.measurements == tuple(score_request.parse(site, single) for site, single in singles)
-    assert study.patient == study.measurements[0].query.patient
+    assert study.site_requests() == [parse(ScoreRequest, single).for_site(site) for site, single in singles]
+    assert study.to_patient() == study.site_requests()[0].query.patient
 
 
 def test_a_fault_of_a_measurement_carries_its_path() -> None:
@@ -23,7 +24,7 @@ def test_a_fault_of_a_measurement_carries_its_path() -> None:
         "AA",
         {"site": "AA", "diameter_mm": "41", "note": 1},
     )
-    assert found(study_faults(study)) == [
+    assert found(study_errors(study)) == [
         ("missing", "measurements[1].site"),
         ("given_in_cm", "measurements[1].diameter_mm"),
         ("out_of_range", "measurements[1].measurement_sd_mm"),
@@ -38,7 +39,7 @@ def test_a_fault_of_a_measurement_carries_its_path() -> None:
 
 def test_faults_of_patient_options_and_measurements_come_together() -> None:
     study = {**STUDY, "age_years": 200, "hdi_probability": 2, "diameter_mm": 41, "measurements": [{"site": "SoV"}]}
-    assert found(study_faults(study)) == [
+    assert found(study_errors(study)) == [
         ("unknown_field", "(unknown)"),
         ("out_of_range", "age_years"),
         ("out_of_range", "hdi_probability"),
@@ -48,36 +49,41 @@ def test_faults_of_patient_options_and_measurements_come_together() -> None:
 
 def test_each_site_is_measured_at_most_once() -> None:
     twice = [{"site": site, "diameter_mm": 40} for site in ("SoV", "AA", "SoV")]
-    assert found(study_faults(measurements(*twice))) == [("duplicate_site", "measurements[2].site")]
+    assert found(study_errors(measurements(*twice))) == [("duplicate_site", "measurements[2].site")]
+    twice[1]["diameter_mm"] = 400
+    assert found(study_errors(measurements(*twice))) == [
+        ("out_of_range", "measurements[1].diameter_mm"),
+        ("duplicate_site", "measurements[2].site"),
+    ]
 
 
 @pytest.mark.parametrize("field", ["diameter_mm", "measurement_sd_mm", "convention", "model_version", "site"])
 def test_what_belongs_to_a_measurement_is_not_known_at_the_top(field: str) -> None:
-    faults = study_faults({**STUDY, field: 1})
+    faults = study_errors({**STUDY, field: 1})
     assert found(faults) == [("unknown_field", "(unknown)")]
-    assert "In each element of measurements belong site, diameter_mm, " in faults[0].message
-    assert "belong" not in study_faults({**STUDY, "note": 1})[0].message
+    assert "Each element of measurements takes site, diameter_mm, " in faults[0].message
+    assert "Each element" not in study_errors({**STUDY, "note": 1})[0].message
 
 
 @pytest.mark.parametrize(
     ("value", "code"), [([], "too_short"), (None, "wrong_type"), ({}, "wrong_type"), ("SoV", "wrong_type")]
 )
 def test_measurements_are_an_array_of_one_to_eight(value: object, code: str) -> None:
-    assert found(study_faults({**STUDY, "measurements": value})) == [(code, "measurements")]
+    assert found(study_errors({**STUDY, "measurements": value})) == [(code, "measurements")]
 
 
 def test_no_more_measurements_are_looked_at_than_allowed() -> None:
     sites = [{"site": f"S{k}", "diameter_mm": 40} for k in range(8)]
-    assert study_faults(measurements(*sites)) == ()
-    assert found(study_faults(measurements(*sites, *["no object"] * 1000))) == [("too_long", "measurements")]
-    assert found(study_faults(without(STUDY, "measurements"))) == [("missing", "measurements")]
+    assert study_errors(measurements(*sites)) == ()
+    assert found(study_errors(measurements(*sites, *["no object"] * 1000))) == [("too_long", "measurements")]
+    assert found(study_errors(without(STUDY, "measurements"))) == [("missing", "measurements")]
 
 
 @pytest.mark.parametrize(("site", "code"), [("", "too_short"), ("x" * 65, "too_long"), (1, "wrong_type")])
 def test_a_site_is_a_short_text(site: object, code: str) -> None:
-    faults = study_faults(measurements({"site": site, "diameter_mm": 40}))
+    faults = study_errors(measurements({"site": site, "diameter_mm": 40}))
     assert found(faults) == [(code, "measurements[0].site")]
 
 
 def test_a_study_that_is_no_object_has_one_fault() -> None:
-    assert found(study_faults([STUDY])) == [("wrong_type", "")]
+    assert found(study_errors([STUDY])) == [("wrong_type", "")]

@@ -3,7 +3,8 @@
 from typing import Any
 
 from app.errors import FieldError, InvalidInput
-from app.formats import score_request, study_request
+from app.schemas.errors import parse
+from app.schemas.requests import ScoreRequest, StudyRequest
 
 Json = dict[str, Any]
 
@@ -32,21 +33,21 @@ def without(body: Json, name: str) -> Json:
     return {key: value for key, value in body.items() if key != name}
 
 
-def single_faults(body: object) -> tuple[FieldError, ...]:
+def score_errors(body: object) -> tuple[FieldError, ...]:
     try:
-        score_request.parse("SoV", body)
-    except InvalidInput as refused:
-        return refused.faults
+        parse(ScoreRequest, body)
+    except InvalidInput as rejected:
+        return rejected.faults
     return ()
 
 
-def study_faults(body: object) -> tuple[FieldError, ...]:
+def study_errors(body: object) -> tuple[FieldError, ...]:
     try:
-        study_request.parse(body)
-    except InvalidInput as refused:
-        return refused.faults
+        parse(StudyRequest, body)
+    except InvalidInput as rejected:
+        return rejected.faults
     return ()
 
 
-def found(faults: tuple[FieldError, ...]) -> list[tuple[str, str]]:
-    return [(fault.code, fault.field) for fault in faults]
+def found(errors: tuple[FieldError, ...]) -> list[tuple[str, str]]:
+    return [(error.code, error.field) for error in errors]

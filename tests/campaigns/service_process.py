@@ -1,4 +1,4 @@
-"""The service under test: `normalcy serve` in a process of its own, or a mutant of it, on data that outlive it."""
+"""The service under test: `normalcy serve` in a process of its own, or a mutant of it, with data that outlive it."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ ADDRESS = re.compile(rb"http://127\.0\.0\.1:(\d+)/docs")
 
 
 class Verdict(NamedTuple):
-    """What `normalcy audit verify` found."""
+    """The result of `normalcy audit verify`."""
 
     code: int
     chains: int
@@ -25,15 +25,15 @@ class Verdict(NamedTuple):
 
 
 class ServiceProcess:
-    """One at a time; each start goes on with the same data on a port of its own."""
+    """One process at a time; each start uses the same data and a new port."""
 
     def __init__(self, settings: Mapping[str, str], program: tuple[str, ...] = NORMALCY) -> None:
         given = {name: value for name, value in os.environ.items() if not name.startswith("NORMALCY_")}
         ours = {"NORMALCY_PORT": "0", "NORMALCY_MODELS_DIR": str(MODELS), "OMP_NUM_THREADS": "1"}
         self.settings, self._program, self._environment = dict(settings), program, given | ours | dict(settings)
         self._process: Process | None = None
-        self._said: asyncio.Task[bytes] | None = None  # its log
-        self.port: int | None = None  # None: nobody listens
+        self._log: asyncio.Task[bytes] | None = None  # its log
+        self.port: int | None = None  # None: no process listens
 
     @property
     def process(self) -> Process:
@@ -47,7 +47,7 @@ class ServiceProcess:
         )
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        self._said = asyncio.create_task(self._process.stderr.read())  # a full pipe would stop the service
+        self._log = asyncio.create_task(self._process.stderr.read())  # a full pipe would stop the service
         async for line in self._process.stdout:
             if found := ADDRESS.search(line):
                 self.port = int(found[1])
@@ -55,7 +55,7 @@ class ServiceProcess:
         raise RuntimeError(f"the service did not start: {await self.log()}")
 
     async def end(self, signal_number: int) -> int:
-        """Sends the signal and waits for the exit code. A killed process listens no more from this moment."""
+        """Sends the signal and waits for the exit code."""
         self.process.send_signal(signal_number)
         code = await self.process.wait()
         self.port = None
@@ -63,10 +63,10 @@ class ServiceProcess:
 
     async def log(self) -> str:
         """Of the process that ended last."""
-        return (await self._said).decode() if self._said else ""
+        return (await self._log).decode() if self._log else ""
 
     async def verify(self) -> Verdict:
-        """As an operator would: by the command, from outside."""
+        """As an operator does, by the command."""
         command = (*NORMALCY, "audit", "verify", "--json")
         done = await asyncio.create_subprocess_exec(*command, env=self._environment, stdout=PIPE, stderr=PIPE)
         out, errors = await done.communicate()

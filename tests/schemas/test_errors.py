@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import FieldError, MalformedJson
-from app.formats import faults, strict_json
-from tests.formats.requests import FULL, SINGLE, STUDY, Json, single_faults, study_faults
+from app.formats import strict_json
+from app.schemas import errors
 from tests.formats.test_strict_json import HOSTILE
+from tests.schemas.bodies import FULL, SINGLE, STUDY, Json, score_errors, study_errors
 
 CANARY = "zq7Canary"
 CANARY_NUMBER = 86753.09
@@ -52,16 +53,16 @@ def with_one_field(body: Json, value: object) -> Iterator[Json]:
 @pytest.mark.parametrize("value", CANARIES, ids=lambda value: repr(value)[:30])
 def test_no_fault_of_any_field_repeats_its_value(value: object) -> None:
     for body in with_one_field(FULL, value):
-        assert_no_echo(told(single_faults(body)))
+        assert_no_echo(told(score_errors(body)))
     for study in with_one_field(STUDY, value):
-        assert_no_echo(told(study_faults(study)))
+        assert_no_echo(told(study_errors(study)))
     for measurement in with_one_field(STUDY["measurements"][0], value):
-        assert_no_echo(told(study_faults({**STUDY, "measurements": [measurement, measurement]})))
+        assert_no_echo(told(study_errors({**STUDY, "measurements": [measurement, measurement]})))
 
 
 @given(st.dictionaries(st.sampled_from([*FULL, CANARY]), st.sampled_from(CANARIES)))
 def test_no_mixture_of_faults_repeats_a_value(body: Json) -> None:
-    assert_no_echo(told(single_faults(body)))
+    assert_no_echo(told(score_errors(body)))
 
 
 @pytest.mark.parametrize(
@@ -96,17 +97,17 @@ def test_every_code_of_the_table_is_raised_somewhere() -> None:
         {**SINGLE, "height_cm": 84, "weight_kg": 176},
         {**SINGLE, "height_cm": 77, "weight_kg": 335},
     ]
-    raised |= {fault.code for body in bodies for fault in single_faults(body)}
-    raised |= {fault.code for fault in study_faults({**STUDY, "measurements": STUDY["measurements"] * 2})}
-    raised |= {faults.unknown_site(1).code, faults.unknown_version(1).code}
-    assert raised == set(faults.CODES) - set(faults.ROWS)  # those of rows: tests/cli/test_score.py and services
+    raised |= {fault.code for body in bodies for fault in score_errors(body)}
+    raised |= {fault.code for fault in study_errors({**STUDY, "measurements": STUDY["measurements"] * 2})}
+    raised |= {errors.unknown_site(1).code, errors.unknown_version(1).code}
+    assert raised == set(errors.CODES) - set(errors.ROWS)  # those of rows: tests/cli/test_score.py and services
 
 
 def test_a_code_outside_the_table_is_a_defect() -> None:
     with pytest.raises(KeyError):
-        faults.fault("bad_weather", "age_years", "It rains.")
+        errors.field_error("bad_weather", "age_years", "It rains.")
 
 
 def test_a_study_is_told_which_measurement_is_unknown() -> None:
-    assert faults.unknown_site(2).field == "measurements[2].site"
-    assert faults.unknown_version(0).field == "measurements[0].model_version"
+    assert errors.unknown_site(2).field == "measurements[2].site"
+    assert errors.unknown_version(0).field == "measurements[0].model_version"
