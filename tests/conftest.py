@@ -17,7 +17,7 @@ from app.observability import configure_logging
 from app.settings import Settings, load_settings
 from tests.postgres import PostgresServer, postgres_server
 
-pytest_plugins = ["tests.without_gpflow"]
+pytest_plugins = ["tests.markers"]
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from urllib.parse import quote, urlsplit
 import asyncpg  # type: ignore[import-untyped]
 
 URL_VARIABLE = "NORMALCY_TEST_DATABASE_URL"
+FAST_VARIABLE = "NORMALCY_TEST_FAST"  # set by `pytest --fast`, see tests/markers.py
 UNPRIVILEGED = "nobody"
 PROGRAMS = ("initdb", "pg_ctl", "postgres")
 START_SECONDS = 60
@@ -125,6 +126,7 @@ def service_login(server: PostgresServer) -> Iterator[None]:
 
 @contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
+    _refuse_in_a_fast_run()
     given = os.environ.get(URL_VARIABLE)
     if given:
         server = PostgresServer(given)
@@ -138,6 +140,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 @contextmanager
 def private_server() -> Iterator[PrivateServer]:
     """One that nobody else uses, in a folder that is gone afterwards."""
+    _refuse_in_a_fast_run()
     folder = Path(tempfile.mkdtemp(prefix="normalcy-pg-"))
     if os.geteuid() == 0:
         os.chown(folder, *_lent_to())
@@ -146,6 +149,11 @@ def private_server() -> Iterator[PrivateServer]:
             yield server
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _refuse_in_a_fast_run() -> None:
+    if os.environ.get(FAST_VARIABLE):
+        raise RuntimeError("A fast run starts no PostgreSQL: mark the test `postgres`.")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.without_gpflow import marked_functions
+from tests.markers import marked_functions
 
 ROOT = Path(__file__).parent.parent
 FIND_PYTHON = ROOT / "requirements" / "find-python.sh"

@@ -23,7 +23,7 @@ from app.settings import load_settings
 from tests.audit.recording import FACTS, score, verified
 from tests.postgres import PrivateServer, private_server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.postgres]
 DEPLOY = Path(__file__).parents[2] / "deploy"
 LOGINS = ("admin", "manager", "service")
 FORBIDDEN_TO_THE_MANAGER = [

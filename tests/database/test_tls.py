@@ -18,7 +18,7 @@ from app.errors import DatabaseNotTrusted, DatabaseUnavailable
 from app.settings import load_settings
 from tests.postgres import PrivateServer, private_server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.postgres]
 ENCRYPTED = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 
 

@@ -11,6 +11,8 @@ from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
 from app.maths.moments import Array
 from tests.samples import a_posterior
 
+pytestmark = pytest.mark.tensorflow
+
 
 def people(count: int, seed: int = 3) -> Array:
     rng = np.random.default_rng(seed)

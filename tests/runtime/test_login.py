@@ -96,6 +96,7 @@ def test_rights_of_other_roles_warn(settings: Settings, models: Path, server: Po
     assert "PUBLIC has SELECT on the table activations" in warning["message"]
 
 
+@pytest.mark.postgres
 async def test_the_script_for_operators_makes_a_login_that_may_serve(models: Path, tmp_path: Path) -> None:
     """The script as the database's container runs it, on a server of its own: its roles have fixed names."""
     with postgres_server() as fresh:

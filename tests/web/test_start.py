@@ -93,6 +93,7 @@ def test_checkpoints_follow_the_chains_to_their_seal(settings: Settings, models_
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+@pytest.mark.tensorflow
 def test_both_backends_give_the_same_answers(settings: Settings, models_dir: Path) -> None:
     queries = [READING | {"diameter_mm": 25 + k, "age_years": 20 + k} for k in range(12)]
     with serving(settings, models_dir) as running:
