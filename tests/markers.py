@@ -35,7 +35,7 @@ INSTALLED = importlib.util.find_spec("gpflow") is not None
 WHY = "they need GPflow, which runs on Python 3.11 and 3.12 and is not installed here"
 NOT_FAST = ("gpflow", "tensorflow", "postgres", "browser", "slow")
 BLOCKED = ("tensorflow", "gpflow", "playwright.sync_api", "playwright.async_api")
-SLOW = ("benchmark/paper", "campaigns", "fuzz")
+SLOW = ("benchmark", "campaigns", "fuzz")
 # A fixture that asks for another one by `request.getfixturevalue` does not show it in a test's list of fixtures; these
 # have a parameter that names the database instead.
 POSTGRES_FIXTURES = {"server", "migrated_postgres"}
@@ -130,7 +130,9 @@ def _is_slow(path: Path) -> bool:
 
 def _own_markers(module: ast.Module) -> list[str]:
     """The markers in a file's `pytestmark`, which hold for all of its tests."""
-    lists = [node for node in module.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"]
+    lists = [
+        node for node in module.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+    ]
     return re.findall(r"pytest\.mark\.(\w+)", " ".join(map(ast.unparse, lists)))
 
 

@@ -20,6 +20,8 @@ from app.settings import load_settings
 from tests.documents import ADDRESS, DOCS, GUIDE, README, ROOT, blocks, commands
 from tests.web.serving import Running, serving
 
+pytestmark = pytest.mark.slow
+
 # Not run: they install, or take minutes. That their commands and options exist is seen by tests/test_documents.py.
 # Goes on until it is stopped: a test of its own.
 SERVE_YOUR_OWN = "NORMALCY_DATA_DIR=my_data NORMALCY_MODELS_DIR=my_models normalcy serve"

@@ -1,4 +1,4 @@
-"""The house rules hold because something fails when they are broken."""
+"""Each rule of the project has a check that fails when the rule is broken."""
 
 import re
 import shutil
@@ -52,12 +52,13 @@ def test_every_pin_has_a_hash_and_no_address(name: str) -> None:
     assert "://" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "line"),
     [
-        ("app/domain/patient.py", "import app.maths.moments"),  # a neighbour
-        ("app/maths/moments.py", "import app.store"),  # a room above
-        ("app/inference/scoring.py", "import tensorflow"),  # a library of another room
+        ("app/domain/patient.py", "import app.maths.moments"),  # a package beside it
+        ("app/maths/moments.py", "import app.store"),  # a package above
+        ("app/inference/scoring.py", "import tensorflow"),  # a library that only training and one executor may use
     ],
 )
 def test_import_linter_sees_a_forbidden_import(file: str, line: str, tmp_path: Path) -> None:
@@ -73,6 +74,7 @@ def test_ruff_sees_a_forgotten_print(tmp_path: Path) -> None:
     assert "T201" in done.stdout
 
 
+@pytest.mark.slow
 def test_mypy_sees_a_function_without_types(tmp_path: Path) -> None:
     folder = planted(tmp_path, "app/maths/moments.py", "def untyped(x):\n    return x")
     done = run("mypy", "--cache-dir", str(tmp_path / "cache"), "app/maths/moments.py", cwd=folder)

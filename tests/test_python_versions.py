@@ -95,6 +95,7 @@ sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "tests/t
 """
 
 
+@pytest.mark.slow
 def test_without_gpflow_the_rest_is_collected_and_one_line_counts_what_is_left_out() -> None:
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", HIDDEN], cwd=ROOT, env=dict(os.environ), capture_output=True, text=True
