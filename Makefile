@@ -1,19 +1,20 @@
 # Two commands do all the set-up:  make serve  (installs what serving needs, starts the service)
 #                                  make test   (installs everything, runs the tests)
-# PYTHON=name takes that Python; without it requirements/find-python.sh looks for one.
+# Before every commit:             make check  (format, lint, types, layers, fast tests)
+# PYTHON=name chooses the Python; without it requirements/find-python.sh looks for one.
 SERVE := .venv/serve
 TRAIN := .venv/train
 PAPER := .venv/paper
 DEV := .venv/dev
-# NumPy gains nothing from a second BLAS thread at these sizes, and one thread gives the same digits everywhere.
+# A second BLAS thread gains nothing at these sizes, and one thread gives the same digits everywhere.
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: help
-help: ## say what can be made
+help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-# An environment is made anew when its pins change; it counts as made only when the last step has ended well.
+# An environment is rebuilt when its pins change; .ready is written only after the last step has succeeded.
 define environment
 	@python=$$(PYTHON="$(PYTHON)" requirements/find-python.sh $(3)) && rm -rf $(1) && "$$python" -m venv $(1)
 	$(1)/bin/python -m pip install --quiet --require-hashes -r requirements/build.txt
@@ -46,6 +47,26 @@ train-env: $(TRAIN)/.ready ## install what training needs
 test: $(DEV)/.ready ## install everything, run the tests (on Python 3.13: all but training)
 	$(DEV)/bin/python -m pytest -n auto --dist loadfile
 
+.PHONY: fast-test
+fast-test: $(DEV)/.ready ## run the tests that need no TensorFlow, PostgreSQL or browser
+	$(DEV)/bin/python -m pytest --fast -q -n auto --dist loadfile $(PYTEST_OPTIONS)
+
+.PHONY: slow-test
+slow-test: $(DEV)/.ready ## run the tests that `make fast-test` leaves out
+	$(DEV)/bin/python -m pytest --not-fast -n auto --dist loadfile $(PYTEST_OPTIONS)
+
+.PHONY: coverage
+coverage: $(DEV)/.ready ## run all tests and report the lines of app/ that none of them ran (slower by half)
+	$(DEV)/bin/python -m pytest -n auto --dist loadfile --cov
+
+.PHONY: check
+check: lint fast-test ## format check, lint, types, layers and fast tests: run it before every commit
+
+.PHONY: format
+format: $(DEV)/.ready ## format the code, and fix what ruff can fix
+	$(DEV)/bin/ruff check --fix .
+	$(DEV)/bin/ruff format .
+
 .PHONY: bench
 bench: $(DEV)/.ready ## measure accuracy, speed, answers a second and checkpoints, into docs
 	$(DEV)/bin/normalcy bench accuracy --out docs/accuracy.md
@@ -54,14 +75,14 @@ bench: $(DEV)/.ready ## measure accuracy, speed, answers a second and checkpoint
 	$(DEV)/bin/python -m tests.campaigns.audit_growth --out docs/audit-growth.md
 
 .PHONY: lint
-lint: $(DEV)/.ready ## ruff, mypy strict, import-linter
-	$(DEV)/bin/ruff check .
+lint: $(DEV)/.ready ## check the format, then ruff, mypy (strict) and import-linter
 	$(DEV)/bin/ruff format --check .
+	$(DEV)/bin/ruff check .
 	$(DEV)/bin/mypy
 	$(DEV)/bin/lint-imports
 
 .PHONY: new-machine
-new-machine: ## try the first commands on a Debian made a moment ago (SUITE=trixie; needs root and debootstrap)
+new-machine: ## run the README's first commands on a fresh Debian (SUITE=trixie; needs root and debootstrap)
 	tests/campaigns/new_machine.sh $(SUITE)
 
 .PHONY: faults
@@ -72,7 +93,7 @@ faults: $(DEV)/.ready ## kill, freeze and starve the service under load, write d
 hostile: $(DEV)/.ready ## attack the service beside honest load, write docs/hostile-load.md (about 7 minutes)
 	$(DEV)/bin/python -m tests.campaigns.hostile_load --out docs/hostile-load.md
 
-# The shipped models. Refuses where a version stands: remove it first, knowingly.
+# The shipped models. Training never overwrites a version: delete build/models to train again.
 COHORT := build/cohort.csv
 .PHONY: models
 models: $(TRAIN)/.ready ## train the shipped models again, into build/models
@@ -85,7 +106,7 @@ models: $(TRAIN)/.ready ## train the shipped models again, into build/models
 			--edge leading --phase end-diastole --modality TTE --seed 1 || exit 1; \
 	done
 
-# About two hours on two cores; what was finished is kept in build/paper and not run again.
+# About two hours on two cores; finished parts are saved in build/paper and not run again.
 .PHONY: paper
 paper: $(PAPER)/.ready ## run the paper's experiments again, write docs/paper.md (DATA=folder of the UCI files)
 	$(PAPER)/bin/normalcy bench paper $(if $(DATA),--data "$(DATA)")

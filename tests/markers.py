@@ -1,4 +1,4 @@
-"""Markers that say what a test needs, and the option `--fast`, which leaves those tests out.
+"""Markers that say what a test needs. `--fast` leaves the marked tests out, `--not-fast` runs only them.
 
 | marker       | the test needs            | set by                                                  |
 |--------------|---------------------------|---------------------------------------------------------|
@@ -57,6 +57,7 @@ class Blocker(importlib.abc.MetaPathFinder):
 def pytest_addoption(parser: pytest.Parser) -> None:
     names = ", ".join(NOT_FAST)
     parser.addoption("--fast", action="store_true", help=f"Leave out the tests marked {names}.")
+    parser.addoption("--not-fast", action="store_true", help="Run only the tests that --fast leaves out.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -79,8 +80,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         for name in _needs(item):
             item.add_marker(name)
-    left_out = _left_out(config)
-    deselected = [item for item in items if left_out & {marker.name for marker in item.iter_markers()}]
+    left_out, only_marked = _left_out(config), config.getoption("--not-fast")
+    deselected = []
+    for item in items:
+        markers = {marker.name for marker in item.iter_markers()}
+        if markers & left_out or (only_marked and not markers & set(NOT_FAST)):
+            deselected.append(item)
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if item not in deselected]

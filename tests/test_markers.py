@@ -60,6 +60,10 @@ def run(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)  # noqa: S603
 
 
+def selected(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+
+
 def test_a_test_that_needs_more_than_it_says_fails_in_a_fast_run(tmp_path: Path) -> None:
     done = run(tmp_path, NEEDS_MORE, "--fast")
     assert "4 failed" in done.stdout
@@ -77,7 +81,7 @@ def test_a_file_that_marks_itself_is_not_imported_in_a_fast_run(tmp_path: Path) 
     assert done.returncode == 0, done.stdout
 
 
-def test_a_fast_run_takes_the_tests_on_sqlite_and_no_marked_one(tmp_path: Path) -> None:
+def test_a_fast_run_and_the_rest_take_every_test_once(tmp_path: Path) -> None:
     text = FIXTURES + (
         "def test_a(settings): ...\n"
         "def test_b(server): ...\n"
@@ -85,11 +89,9 @@ def test_a_fast_run_takes_the_tests_on_sqlite_and_no_marked_one(tmp_path: Path) 
         "@pytest.mark.slow\ndef test_d(): ...\n"
         "def test_e(): ...\n"
     )
-    done = run(tmp_path, text, "--fast", "--collect-only")
-    assert [line for line in done.stdout.splitlines() if "::" in line] == [
-        "test_planted.py::test_a[sqlite]",
-        "test_planted.py::test_e",
-    ]
+    assert selected(run(tmp_path, text, "--fast", "--collect-only")) == ["test_a[sqlite]", "test_e"]
+    rest = ["test_a[postgresql]", "test_b", "test_c", "test_d"]
+    assert selected(run(tmp_path, text, "--not-fast", "--collect-only")) == rest
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_a_fast_run_takes_the_tests_on_sqlite_and_no_marked_one(tmp_path: Path) 
 def test_markers_that_follow_from_fixtures_can_be_selected(marker: str, chosen: list[str], tmp_path: Path) -> None:
     text = FIXTURES + "def test_a(settings): ...\ndef test_b(server): ...\ndef test_c(browser): ...\n"
     done = run(tmp_path, text, "-m", marker, "--collect-only")
-    assert [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line] == chosen
+    assert selected(done) == chosen
 
 
 def test_a_marker_that_nobody_declared_is_an_error(tmp_path: Path) -> None:
