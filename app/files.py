@@ -1,13 +1,13 @@
 """Files that appear under their name whole or not at all.
 
-`new_file` refuses a name that is taken; `replace_file` replaces whatever is there.
+`new_file` refuses a name that is taken; `create_file` leaves an existing file alone; `replace_file` replaces it.
 """
 
 import io
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -43,15 +43,31 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def create_file(path: Path, content: bytes) -> None:
+    """On disk (synchronised) under its name, unless there is a file already; readable by its owner alone.
+
+    Of several processes at once, one creates it, and no other ever sees a part of it. Needs hard links.
+    """
+    with _synchronised_draft(path, content) as draft, suppress(FileExistsError):
+        os.link(draft, path)
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """On disk (synchronised) under its name, or not at all; readable by its owner alone."""
+    with _synchronised_draft(path, content) as draft:
+        os.replace(draft, path)
+
+
+@contextmanager
+def _synchronised_draft(path: Path, content: bytes) -> Iterator[Path]:
+    """A file beside `path` with this content, for this block."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(draft, path)
+        yield draft
     finally:
         draft.unlink(missing_ok=True)
 

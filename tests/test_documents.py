@@ -12,7 +12,7 @@ import pytest
 from typer.main import get_command
 
 from app.cli.main import cli
-from app.database.keys import SCOPES
+from app.domain.scopes import Scope
 from app.formats import faults, problem
 from app.observability import make_metrics
 from app.settings import ENV_FILE, TABLE
@@ -73,7 +73,7 @@ def expected() -> dict[str, set[str]]:
         "reason": first_words("Reason"),
         "advisory": first_words("Advisory"),
         "metric": {family.name + ("_total" if family.type == "counter" else "") for family in families},
-        "scope": set(SCOPES),
+        "scope": set(Scope),
         "command": set(COMMANDS),
     }
 
@@ -148,7 +148,7 @@ def test_every_command_in_a_document_exists_with_its_options(document: str) -> N
 def test_scopes_in_examples_exist() -> None:
     given = set(re.findall(r"--scope (\S+)", ALL))
     assert given
-    assert {scope.strip(")") for scope in given} <= set(SCOPES)
+    assert {scope.strip(")") for scope in given} <= set(Scope)
 
 
 def test_metrics_that_the_guide_names_exist() -> None:

@@ -1,6 +1,6 @@
-"""Changes of keys and activations on record: a short chain of its own, committed together with the change.
+"""Changes of keys and activations, each with its record: a short chain, committed in the same transaction.
 
-Both are there or neither: no crash leaves a key or an activation without its record, nor a record without its row.
+A crash leaves both or neither: no key or activation without its record, no record without its row.
 """
 
 import hashlib
@@ -9,68 +9,66 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from app.audit.chain import genesis, link, new_chain, seal
 from app.audit.records import NewRecord, encode
 from app.clock import month_of, timestamp, utc_now
-from app.database.activations import Activation, add_activation, last_activation
-from app.database.appender import AuditRow
-from app.database.durability import refuse_loss
-from app.database.keys import ApiKey, find_key, revoke_key, save_key
-from app.database.place import Place, add_records
+from app.database import keys
+from app.database.activations import Activation, add_activation, lock_activations
+from app.database.appender import check_durability
+from app.database.engine import Connection
+from app.database.keys import ApiKey
+from app.database.records import AuditRow, RecordPosition, add_records
 from app.domain.card import ModelRef
 from app.errors import ActivationFailed
 
 Json = dict[str, Any]
 CREATE, REVOKE = "normalcy keys create", "normalcy keys revoke"  # the only ways to change a key
-OUT_OF_ORDER = "an activation has a number that the database did not give it; `normalcy audit verify` names it."
-KeyStep = Literal["created", "revoked", "adopted"]  # adopted: it was there before changes were recorded
+OUT_OF_ORDER = "an activation has an id that the database did not assign; `normalcy audit verify` names it."
+KeyStep = Literal["created", "revoked", "adopted"]  # adopted: it existed before changes were recorded
 ActivationStep = Literal["activated", "adopted"]
 
 
-async def add_key(connection: AsyncConnection, key: ApiKey, by: str, facts: Json, now: datetime) -> None:
-    draft = NewRecord("key", now, by, route=CREATE, output=key_change("created", key))
-    await _record(connection, draft, facts)
-    await save_key(connection, key)
+async def add_key(connection: Connection, key: ApiKey, by: str, facts: Json, now: datetime) -> None:
+    await _record(connection, NewRecord("key", now, by, route=CREATE, output=key_change("created", key)), facts)
+    await keys.save_key(connection, key)
 
 
-async def end_key(connection: AsyncConnection, key_id: str, by: str, facts: Json, now: datetime) -> ApiKey:
-    """At once and for good. Ending it twice keeps the first time, and its one record."""
-    known = await find_key(connection, key_id)
-    if known is not None and known.revoked_at is not None:
-        return known
-    ended = await revoke_key(connection, key_id, now)
-    await _record(connection, NewRecord("key", now, by, route=REVOKE, output=key_change("revoked", ended)), facts)
-    return ended
+async def revoke_key(connection: Connection, key_id: str, by: str, facts: Json, now: datetime) -> ApiKey:
+    """Revoke a key immediately and permanently. Revoking it again changes nothing and adds no record."""
+    found = await keys.find_key(connection, key_id)
+    if found is not None and found.revoked_at is not None:
+        return found
+    revoked = await keys.revoke_key(connection, key_id, now)
+    await _record(connection, NewRecord("key", now, by, route=REVOKE, output=key_change("revoked", revoked)), facts)
+    return revoked
 
 
 async def activate(
-    connection: AsyncConnection, ref: ModelRef, draft: NewRecord, facts: Json, clock: Callable[[], datetime] = utc_now
+    connection: Connection, ref: ModelRef, record: NewRecord, facts: Json, clock: Callable[[], datetime] = utc_now
 ) -> Activation:
-    """`draft` says who asked, and how. Raises ActivationFailed if another one would stand before it for ever."""
-    after = await last_activation(connection)
-    now = clock()  # behind the lock, so that no version ends before it began
-    told = activation_change("activated", timestamp(now), draft.principal, after)
-    place = await _record(connection, replace(draft, at=now, model=ref, output=told), facts)
-    made = await add_activation(connection, ref, timestamp(now), draft.principal, place)
-    if made.id <= after:  # somebody chose a number
+    """`record` says who asked, and how. Raises ActivationFailed if it would not become the newest activation."""
+    after = await lock_activations(connection)
+    now = clock()  # after taking the lock, so that no version ends before it began
+    output = activation_change("activated", timestamp(now), record.principal, after)
+    position = await _record(connection, replace(record, at=now, model=ref, output=output), facts)
+    added = await add_activation(connection, ref, timestamp(now), record.principal, position)
+    if added.id <= after:  # somebody chose the id of an earlier one
         raise ActivationFailed(OUT_OF_ORDER)
-    return made
+    return added
 
 
-async def _record(connection: AsyncConnection, draft: NewRecord, facts: Json) -> Place:
-    """Where the record stands, once the transaction of the connection is committed. Raises NotDurable."""
-    await connection.run_sync(refuse_loss)
-    rows = short_chain([draft], facts, draft.at)
+async def _record(connection: Connection, record: NewRecord, facts: Json) -> RecordPosition:
+    """The position that the record has once the transaction is committed. Raises NotDurable."""
+    await check_durability(connection)
+    rows = short_chain([record], facts, record.at)
     await add_records(connection, rows)
-    return Place(*rows[1][:3])
+    return rows[1].position
 
 
-def short_chain(drafts: Sequence[NewRecord], facts: Json, now: datetime) -> list[AuditRow]:
-    """Opened, written and sealed at once: the drafts stand from row 2 on."""
+def short_chain(records: Sequence[NewRecord], facts: Json, now: datetime) -> list[AuditRow]:
+    """The rows of a whole chain: genesis, the records from row 2 on, seal."""
     head = new_chain(month_of(now))
-    return link(head, [genesis(head, now, facts), *map(encode, drafts), seal(now)])[0]
+    return link(head, [genesis(head, now, facts), *map(encode, records), seal(now)])[0]
 
 
 def key_change(step: KeyStep, key: ApiKey) -> Json:
@@ -78,7 +76,7 @@ def key_change(step: KeyStep, key: ApiKey) -> Json:
 
 
 def key_columns(key: ApiKey) -> Json:
-    """Every column of its row. Of the secret's hash only a digest: enough to notice that it was replaced."""
+    """Every column of its row. Of the secret's hash only a digest: enough to detect that it was replaced."""
     return {
         "key_id": key.key_id,
         "name": key.name,
@@ -91,5 +89,5 @@ def key_columns(key: ApiKey) -> Json:
 
 
 def activation_change(step: ActivationStep, at: str, by: str, after: int) -> Json:
-    """`after` is the id of the activation before it, of whatever site: the order decides which one holds."""
+    """`after` is the id of the activation before it, of any site: the order decides which one is current."""
     return {"step": step, "activated_at": at, "activated_by": by, "after": after}

@@ -1,8 +1,8 @@
-"""A checkpoint: where every chain stood at one moment, to be kept outside the database.
+"""A checkpoint: the last row of every chain at one moment, to be stored outside the database.
 
-A chain proves its own inside. That its end, or all of it, is still there can only be proved against something that
-whoever can change the database cannot change as well. The root is the RFC 6962 Merkle tree hash of the chains' ends:
-32 bytes that can be printed, sent or notarised, and that fix every line of the file.
+A chain proves that nothing inside it was changed. That its end, or the whole chain, is still there can only be proved
+with something that whoever can change the database cannot change as well. The root is the RFC 6962 Merkle tree hash of
+the chains' ends: 32 bytes that can be printed, sent or notarised, and that determine every line of the file.
 """
 
 import hashlib
@@ -14,26 +14,25 @@ from typing import Literal
 from uuid import UUID
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.clock import timestamp
-from app.database.appender import Head
-from app.database.records import database_name, heads
+from app.database.engine import Connection
+from app.database.records import ChainHead, chain_heads, database_name
 from app.errors import InvalidCheckpoint
 
 
 @dataclass(frozen=True)
 class Checkpoint:
     taken_at: str
-    ends: Mapping[UUID, Head]  # by chain
-    database: str = ""  # whose ends they are; empty: written before checkpoints said so
+    ends: Mapping[UUID, ChainHead]  # by chain
+    database: str = ""  # of which database; empty: written before checkpoints named it
 
     @cached_property
     def root(self) -> str:
         return merkle_root([_leaf(end) for _, end in sorted(self.ends.items())]).hex()
 
 
-class _First(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class _Header(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     v: Literal[1]
     taken_at: str
     chains: int
@@ -48,13 +47,13 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     head: str
 
 
-async def take_checkpoint(connection: AsyncConnection, now: datetime, since_month: str = "") -> Checkpoint:
-    found = await heads(connection, since_month)
-    return Checkpoint(timestamp(now), {head.chain_id: head for head in found}, await database_name(connection))
+async def take_checkpoint(connection: Connection, now: datetime, since_month: str = "") -> Checkpoint:
+    heads = await chain_heads(connection, since_month)
+    return Checkpoint(timestamp(now), {head.chain_id: head for head in heads}, await database_name(connection))
 
 
-def forgotten(before: Checkpoint, now: Checkpoint) -> dict[UUID, Head]:
-    """The ends that the chains had and, contrary to all that is done to chains, have no more."""
+def lost_ends(before: Checkpoint, now: Checkpoint) -> dict[UUID, ChainHead]:
+    """Ends of chains that were there before and no longer are. Chains only grow, so somebody removed them."""
     return {
         chain_id: end
         for chain_id, end in before.ends.items()
@@ -64,32 +63,32 @@ def forgotten(before: Checkpoint, now: Checkpoint) -> dict[UUID, Head]:
     }
 
 
-def remembering(taken: Checkpoint, *before: Checkpoint | None) -> Checkpoint:
-    """With the ends that were seen before and that it lacks."""
+def with_lost_ends(taken: Checkpoint, *before: Checkpoint | None) -> Checkpoint:
+    """The checkpoint, with the ends that earlier ones have and that it lacks."""
     for one in filter(None, before):
-        taken = replace(taken, ends={**taken.ends, **forgotten(one, taken)})
+        taken = replace(taken, ends={**taken.ends, **lost_ends(one, taken)})
     return taken
 
 
 def render(checkpoint: Checkpoint) -> bytes:
-    """JSON lines: what it is and its root, then one line per chain."""
-    first = _First(1, checkpoint.taken_at, len(checkpoint.ends), checkpoint.root, checkpoint.database)
+    """JSON lines: a header with the root, then one line per chain."""
+    first = _Header(1, checkpoint.taken_at, len(checkpoint.ends), checkpoint.root, checkpoint.database)
     ends = (end for _, end in sorted(checkpoint.ends.items()))
     lines = [_Line(end.month, end.chain_id, end.seq, end.row_hash.hex()) for end in ends]
     return msgspec.json.Encoder().encode_lines([first, *lines])
 
 
 def parse(content: bytes) -> Checkpoint:
-    """Raises InvalidCheckpoint if the file was cut, edited or is something else."""
+    """Raises InvalidCheckpoint if the file was truncated or edited, or is something else."""
     first, *lines = content.splitlines() or [b""]
     try:
-        header = msgspec.json.decode(first, type=_First)
+        header = msgspec.json.decode(first, type=_Header)
         ends = [_end(msgspec.json.decode(line, type=_Line)) for line in lines]
-    except ValueError as error:  # of msgspec, and of text that is not hexadecimal
+    except ValueError as error:  # from msgspec, or text that is not hexadecimal
         raise InvalidCheckpoint("The file is not a checkpoint.") from error
     checkpoint = Checkpoint(header.taken_at, {end.chain_id: end for end in ends}, header.database)
     if (header.chains, header.root) != (len(lines), checkpoint.root):
-        raise InvalidCheckpoint("The checkpoint is not what its own root says: it was cut or edited.")
+        raise InvalidCheckpoint("The checkpoint does not match its own root: it was truncated or edited.")
     return checkpoint
 
 
@@ -103,9 +102,9 @@ def merkle_root(leaves: Sequence[bytes]) -> bytes:
     return hashlib.sha256(b"\1" + merkle_root(leaves[:split]) + merkle_root(leaves[split:])).digest()
 
 
-def _leaf(end: Head) -> bytes:
+def _leaf(end: ChainHead) -> bytes:
     return end.chain_id.bytes + end.seq.to_bytes(8, "big", signed=True) + end.row_hash + end.month.encode()
 
 
-def _end(line: _Line) -> Head:
-    return Head(line.month, line.chain_id, line.seq, bytes.fromhex(line.head))
+def _end(line: _Line) -> ChainHead:
+    return ChainHead(line.month, line.chain_id, line.seq, bytes.fromhex(line.head))

@@ -1,6 +1,6 @@
 """A record as bytes. Payload v1 is canonical JSON: keys sorted, no spaces, UTF-8, shortest exact numbers.
 
-The bytes are stored as they were hashed and never written anew, so no later change of an encoder can break a chain.
+The bytes are stored as they were hashed and never encoded again, so no later change of an encoder can break a chain.
 """
 
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ from app.domain.card import ModelRef
 VERSION = 1
 Kind = Literal["score", "refusal", "read", "key", "activation", "genesis", "seal"]
 KINDS: tuple[str, ...] = get_args(Kind)
-DEEPEST = 64  # levels of a payload; what we write has a handful, and encoders stop somewhere in the hundreds
-LONGEST_TEXT = 512  # of a text column; anything longer has no business there
+DEEPEST = 64  # levels of nesting; our payloads have a handful, and JSON encoders fail at some hundreds
+LONGEST_TEXT = 512  # of a text column
 
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:
-    """What a record will say, before it has an id and a place in a chain."""
+    """The content of a record, before it has an id and a position in a chain."""
 
     kind: Kind
     at: datetime
@@ -32,14 +32,14 @@ class NewRecord:
     route: str | None = None  # the template, such as /v1/sites/{site}/score
     status: int | None = None
     request_id: str | None = None
-    item: int | None = None  # place in a study or batch
+    item: int | None = None  # index in a study or batch
     model: ModelRef | None = None
     input: Mapping[str, Any] | None = None
     output: Mapping[str, Any] | None = None
 
 
 class Record(NamedTuple):
-    """A draft with its id, encoded. All but the payload repeats what the payload says, for queries."""
+    """A record with its id, encoded. The other columns repeat parts of the payload, for queries."""
 
     record_id: UUID
     request_id: str | None
@@ -70,51 +70,51 @@ class Payload(msgspec.Struct, forbid_unknown_fields=True):
     output: dict[str, Any] | None
 
 
-def encode(draft: NewRecord) -> Record:
-    """Raises ValueError for what a database could not store, so that one bad record never spoils its group."""
-    record_id, at = uuid7s.uuid7(), timestamp(draft.at)
+def encode(new: NewRecord) -> Record:
+    """Raises ValueError for what a database could not store, so that one bad record never fails its whole group."""
+    record_id, at = uuid7s.uuid7(), timestamp(new.at)
     payload = {
         "v": VERSION,
-        "kind": draft.kind,
+        "kind": new.kind,
         "record_id": record_id,
-        "request_id": draft.request_id,
-        "item": draft.item,
+        "request_id": new.request_id,
+        "item": new.item,
         "at": at,
-        "principal": draft.principal,
-        "route": draft.route,
-        "status": draft.status,
-        "model": draft.model,
-        "input": draft.input,
-        "output": draft.output,
+        "principal": new.principal,
+        "route": new.route,
+        "status": new.status,
+        "model": new.model,
+        "input": new.input,
+        "output": new.output,
     }
-    site, version = (draft.model.site, draft.model.version) if draft.model else (None, None)
-    for text in (draft.request_id, draft.principal, site, version):
+    site, version = (new.model.site, new.model.version) if new.model else (None, None)
+    for text in (new.request_id, new.principal, site, version):
         if text is not None and ("\0" in text or len(text) > LONGEST_TEXT):
-            raise ValueError("a text of the record is too long or holds a zero byte")
+            raise ValueError("a text of the record is too long or contains a zero byte")
     return Record(
         record_id,
-        draft.request_id,
-        draft.item,
-        draft.kind,
+        new.request_id,
+        new.item,
+        new.kind,
         at,
-        draft.principal,
-        draft.status,
+        new.principal,
+        new.status,
         site,
         version,
         msgspec.json.encode(payload, order="sorted"),
     )
 
 
-# What decoding a payload raises that somebody has damaged: no JSON, no UTF-8, no number, or nested without end.
+# What decoding a damaged payload raises: not JSON, not UTF-8, not a number, or nested too deeply.
 UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 _decoder = msgspec.json.Decoder(Payload)
 
 
 def decode(payload: bytes) -> Payload:
-    """Raises one of UNREADABLE for bytes that are no payload v1. What is returned can be encoded again."""
+    """Raises one of UNREADABLE for bytes that are not a payload v1. What it returns can be encoded again."""
     found = _decoder.decode(payload)
-    brackets = payload.count(b"[") + payload.count(b"{")  # a quick look spares nearly every record the walk
+    brackets = payload.count(b"[") + payload.count(b"{")  # too few to nest deeply in nearly every record
     if brackets > DEEPEST and _is_deeper(found.input, DEEPEST) | _is_deeper(found.output, DEEPEST):
         raise ValueError("nested too deeply")
     return found

@@ -1,8 +1,9 @@
-"""Refusals on record: one by one for a caller with a key, up to a bound; in sums for everybody else.
+"""Record refused requests: one by one for an authenticated caller, up to a limit; aggregated for everybody else.
 
-Anybody may be refused as often as they ask, so a record for each would let strangers fill the disk. What is summed is
-one second of the same refusal: same caller, route, status and codes. How many rows that makes is bounded as well:
-kinds beyond the first few of a second share one row. A sum of one is that one, request id and all.
+Anybody can be refused as often as they send requests, so one record for each would let anonymous callers fill the
+disk. One second of the same refusal (same caller, route, status and codes) makes one record with a count. The number
+of these records is limited as well: kinds beyond the first few of a second share one. A single refusal is recorded as
+it is, with its request id.
 """
 
 import asyncio
@@ -15,15 +16,15 @@ from app.audit.writer import AuditWriter
 from app.clock import timestamp
 from app.observability import Metrics
 
-SUM_SECONDS = 1.0
-SINGLE_RECORDS = 20  # of one known caller in a second
-KINDS_OF_STRANGERS = 4  # rows that one second of strangers leaves, and one more for all the rest
-KINDS_OF_KNOWN = 16
+AGGREGATION_SECONDS = 1.0
+SINGLE_RECORDS = 20  # of one authenticated caller in a second
+ANONYMOUS_KINDS = 4  # records that one second of anonymous callers makes, and one more for all the rest
+AUTHENTICATED_KINDS = 16
 SEVERAL = "several"
 
 
 @dataclass(slots=True)
-class Sum:
+class AggregatedRefusal:
     """Refusals of one kind, or of several."""
 
     first: NewRecord
@@ -33,60 +34,67 @@ class Sum:
     statuses: Counter[str] = field(default_factory=Counter)
     errors: set[str] = field(default_factory=set)
 
-    def add(self, draft: NewRecord) -> None:
-        self.last = draft.at
+    def add(self, refusal: NewRecord) -> None:
+        self.last = refusal.at
         self.count += 1
-        self.statuses[str(draft.status)] += 1
-        self.errors.update((draft.output or {}).get("errors", ()))
+        self.statuses[str(refusal.status)] += 1
+        self.errors.update((refusal.output or {}).get("errors", ()))
 
-    def draft(self) -> NewRecord:
+    def as_record(self) -> NewRecord:
         if self.count == 1:
             return self.first
-        told = {"count": self.count, "from": timestamp(self.first.at), "to": timestamp(self.last)}
+        output = {"count": self.count, "from": timestamp(self.first.at), "to": timestamp(self.last)}
         if not self.is_mixed:
-            return replace(self.first, at=self.last, request_id=None, output={**(self.first.output or {}), **told})
-        told |= {"problem": SEVERAL, "errors": sorted(self.errors), "statuses": dict(self.statuses)}
-        return NewRecord("refusal", self.last, SEVERAL, output=told)
+            return replace(self.first, at=self.last, request_id=None, output={**(self.first.output or {}), **output})
+        output |= {"problem": SEVERAL, "errors": sorted(self.errors), "statuses": dict(self.statuses)}
+        return NewRecord("refusal", self.last, SEVERAL, output=output)
 
 
-class Sums:
+class RefusalAggregator:
     def __init__(self, most_kinds: int) -> None:
         self._most_kinds = most_kinds
-        self._sums: dict[object, Sum] = {}
+        self._by_kind: dict[object, AggregatedRefusal] = {}
 
-    def add(self, draft: NewRecord) -> None:
-        output = draft.output or {}
-        kind: object = (draft.principal, draft.route, draft.status, output.get("problem"), *output.get("errors", ()))
-        is_mixed = kind not in self._sums and len(self._sums) >= self._most_kinds
-        self._sums.setdefault(SEVERAL if is_mixed else kind, Sum(draft, draft.at, is_mixed)).add(draft)
+    def add(self, refusal: NewRecord) -> None:
+        output = refusal.output or {}
+        codes = (output.get("problem"), *output.get("errors", ()))
+        kind: object = (refusal.principal, refusal.route, refusal.status, *codes)
+        is_mixed = kind not in self._by_kind and len(self._by_kind) >= self._most_kinds
+        aggregated = AggregatedRefusal(refusal, refusal.at, is_mixed)
+        self._by_kind.setdefault(SEVERAL if is_mixed else kind, aggregated).add(refusal)
 
     def write(self, writer: AuditWriter) -> int:
-        """How many refusals it could not take; they stay, and grow on."""
-        self._sums = {
-            kind: each for kind, each in self._sums.items() if not writer.offer(each.draft(), stands_for=each.count)
+        """How many refusals the writer could not take; they stay here, and further ones are added."""
+        self._by_kind = {
+            kind: each
+            for kind, each in self._by_kind.items()
+            if not writer.offer(each.as_record(), refusals=each.count)
         }
-        return sum(each.count for each in self._sums.values())
+        return sum(each.count for each in self._by_kind.values())
 
 
 class RefusalRecorder:
     def __init__(self, writer: AuditWriter, metrics: Metrics) -> None:
         self._writer, self._metrics = writer, metrics
-        self._strangers, self._known = Sums(KINDS_OF_STRANGERS), Sums(KINDS_OF_KNOWN)
+        self._anonymous, self._authenticated = (
+            RefusalAggregator(ANONYMOUS_KINDS),
+            RefusalAggregator(AUTHENTICATED_KINDS),
+        )
         self._singles: Counter[str] = Counter()  # of this second, by caller
         self._timer: asyncio.TimerHandle | None = None
 
-    def record(self, draft: NewRecord, is_known: bool) -> None:
-        """Never waits. `is_known`: the caller showed a valid credential."""
+    def record(self, refusal: NewRecord, is_authenticated: bool) -> None:
+        """Never waits."""
         self._run_timer()
-        if is_known and self._singles[draft.principal] < SINGLE_RECORDS:
-            self._singles[draft.principal] += 1
-            if self._writer.offer(draft):
+        if is_authenticated and self._singles[refusal.principal] < SINGLE_RECORDS:
+            self._singles[refusal.principal] += 1
+            if self._writer.offer(refusal):
                 return
-        (self._known if is_known else self._strangers).add(draft)
+        (self._authenticated if is_authenticated else self._anonymous).add(refusal)
         self._metrics.refusals_summed.inc()
 
     def close(self) -> None:
-        """Before the writer stops: hands over the last sums, and counts what it does not take."""
+        """Before the writer stops: writes the last ones, and counts those that the queue does not take."""
         if self._timer is not None:
             self._timer.cancel()
         self._metrics.audit_dropped.inc(self._write())
@@ -94,12 +102,12 @@ class RefusalRecorder:
     def _end_second(self) -> None:
         self._timer = None
         self._singles.clear()
-        if self._write():  # the queue is full of scores, which go first
+        if self._write():  # the queue is full of scores, which have priority
             self._run_timer()
 
     def _run_timer(self) -> None:
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(SUM_SECONDS, self._end_second)
+            self._timer = asyncio.get_running_loop().call_later(AGGREGATION_SECONDS, self._end_second)
 
     def _write(self) -> int:
-        return self._strangers.write(self._writer) + self._known.write(self._writer)
+        return self._anonymous.write(self._writer) + self._authenticated.write(self._writer)

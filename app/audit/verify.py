@@ -1,28 +1,44 @@
-"""Is every chain what was written?
+"""Verify the audit: the chains, and the tables of keys and activations against their records.
 
-Inside a chain any change, insertion, deletion or reordering is found. A tail that was cut off, or a chain that is gone
-as a whole, is found against checkpoints only; without one, a chain without its seal is reported as open (its writer
-still runs, or died) and not as damage.
+Within a chain, any change, insertion, deletion or reordering is found. A tail that was cut off, or a chain that is
+missing as a whole, is found only with checkpoints; without one, a chain without its seal is reported as open (its
+writer is still running, or died) and not as damage.
+
+Every key that is created or revoked, and every activation, is recorded in the same transaction as its row. So each row
+has its record, each record its row, and their columns are equal; anything else was changed by somebody else.
 """
 
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from app.audit.chain import NOTHING_BEFORE
-from app.audit.checkpoint import Checkpoint
-from app.audit.damage import Damage, fault_of
-from app.database.appender import AuditRow, Head
+import msgspec
 
-Covered = dict[int, set[bytes]]  # the hashes that checkpoints have of a chain, by place; two at one place contradict
+from app.audit.chain import NOTHING_BEFORE, DamageKind, check_row
+from app.audit.changes import key_columns
+from app.audit.checkpoint import Checkpoint
+from app.audit.records import UNREADABLE, decode
+from app.database.activations import Activation, all_activations, highest_assigned_id
+from app.database.engine import Connection
+from app.database.keys import ApiKey, list_keys
+from app.database.records import AuditRow, ChainHead, RecordPosition, records_of_kind
+
+Json = dict[str, Any]
+CoveredHashes = dict[int, set[bytes]]  # what checkpoints say of a chain, by seq; two hashes at one seq contradict
+
+KEYS, ACTIVATIONS = "api_keys", "activations"
+CREATED_STEPS = ("created", "adopted")
+ACTIVATED_STEPS = ("activated", "adopted")  # records of other steps are older than the rows' references to records
 
 
 class Coverage:
-    """What checkpoints say, each thing once: most of a checkpoint repeats the one of the day before."""
+    """What checkpoints say, without repetition: most of a checkpoint repeats the one of the day before."""
 
     def __init__(self, *checkpoints: Checkpoint) -> None:
-        self.hashes: dict[UUID, Covered] = {}
-        self.longest: dict[UUID, Head] = {}
+        self.hashes: dict[UUID, CoveredHashes] = {}
+        self.longest: dict[UUID, ChainHead] = {}
         for checkpoint in checkpoints:
             self.add(checkpoint)
 
@@ -36,10 +52,10 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ChainFinding:
     """The first damage of a chain, and where."""
 
-    damage: Damage
+    damage: DamageKind
     month: str
     chain_id: UUID
     seq: int
@@ -55,21 +71,21 @@ class OpenChain:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class ChainVerification:
     records: int
     chains: int
     open_chains: tuple[OpenChain, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[ChainFinding, ...]
 
     @property
     def intact(self) -> bool:
         return not self.findings
 
 
-async def verify(pages: AsyncIterable[list[AuditRow]], coverage: Coverage) -> Verification:
-    """Of the pages of `stream_chains`. The coverage must not reach into months that are not read."""
+async def verify_chains(pages: AsyncIterable[list[AuditRow]], coverage: Coverage) -> ChainVerification:
+    """Of the pages of `stream_chains`. The coverage must not include months that are not read."""
     chains: dict[UUID, _Chain] = {}
-    findings: list[Finding] = []
+    findings: list[ChainFinding] = []
     records = 0
     async for page in pages:
         records += len(page)
@@ -77,62 +93,205 @@ async def verify(pages: AsyncIterable[list[AuditRow]], coverage: Coverage) -> Ve
             chain = chains.get(row.chain_id)
             if chain is None:
                 chain = chains[row.chain_id] = _Chain(row.month, row.chain_id, coverage.hashes.get(row.chain_id, {}))
-            chain.see(row)
+            chain.add(row)
     for chain in chains.values():
-        findings += chain.closing()
+        findings += chain.finish()
     open_chains = tuple(chain.as_open() for chain in chains.values() if chain.last_kind != "seal")
-    return Verification(records, len(chains), open_chains, (*findings, *_vanished(coverage, chains)))
+    return ChainVerification(records, len(chains), open_chains, (*findings, *_missing_chains(coverage, chains)))
 
 
-def _vanished(coverage: Coverage, present: Mapping[UUID, object]) -> list[Finding]:
+def _missing_chains(coverage: Coverage, present: Mapping[UUID, object]) -> list[ChainFinding]:
     return [
-        Finding(Damage.VANISHED, end.month, chain_id, 1, f"the whole chain is missing; it had {end.seq} rows")
+        ChainFinding(DamageKind.VANISHED, end.month, chain_id, 1, f"the whole chain is missing; it had {end.seq} rows")
         for chain_id, end in coverage.longest.items()
         if chain_id not in present
     ]
 
 
 class _Chain:
-    """One chain while its rows go by. Only what the next row needs is kept, and the first damage."""
+    """One chain while its rows are read. Holds only what the next row needs, and the first damage."""
 
-    def __init__(self, month: str, chain_id: UUID, covered: Covered) -> None:
+    def __init__(self, month: str, chain_id: UUID, covered: CoveredHashes) -> None:
         self.month, self.chain_id, self.covered = month, chain_id, covered
         self.seq, self.previous, self.last_kind, self.last_at = 0, NOTHING_BEFORE, "", ""
-        self.damage: Finding | None = None
+        self.damage: ChainFinding | None = None
 
-    def see(self, row: AuditRow) -> None:
+    def add(self, row: AuditRow) -> None:
         if self.damage is None:
-            self.damage = self._place(row) or self._content(row) or self._coverage(row)
+            self.damage = self._check_order(row) or self._check_content(row) or self._check_coverage(row)
         self.seq, self.previous, self.last_kind, self.last_at = row.seq, row.row_hash, row.kind, row.at
 
-    def closing(self) -> list[Finding]:
+    def finish(self) -> list[ChainFinding]:
         rows = max(self.covered, default=0)
         if self.damage is None and self.seq < rows:
-            self.damage = self._found(Damage.TRUNCATED, self.seq + 1, f"a checkpoint covers {rows} rows")
+            self.damage = self._found(DamageKind.TRUNCATED, self.seq + 1, f"a checkpoint covers {rows} rows")
         return [self.damage] if self.damage else []
 
     def as_open(self) -> OpenChain:
         return OpenChain(self.month, self.chain_id, self.seq, self.last_at)
 
-    def _place(self, row: AuditRow) -> Finding | None:
+    def _check_order(self, row: AuditRow) -> ChainFinding | None:
         if row.month != self.month:
-            return self._found(Damage.FORK, row.seq, f"rows of this chain stand in {self.month} and in {row.month}")
+            return self._found(DamageKind.FORK, row.seq, f"rows of this chain are in {self.month} and in {row.month}")
         if row.seq <= self.seq:
-            return self._found(Damage.FORK, row.seq, "two rows have this place")
+            return self._found(DamageKind.FORK, row.seq, "two rows have this number")
         if row.seq > self.seq + 1:
-            return self._found(Damage.GAP, self.seq + 1, f"rows {self.seq + 1} to {row.seq - 1} are missing")
+            first, last = self.seq + 1, row.seq - 1
+            missing = f"row {first} is missing" if first == last else f"rows {first} to {last} are missing"
+            return self._found(DamageKind.GAP, first, missing)
         if self.last_kind == "seal":
-            return self._found(Damage.AFTER_SEAL, row.seq, "a row follows the seal")
+            return self._found(DamageKind.AFTER_SEAL, row.seq, "a row follows the seal")
         return None
 
-    def _content(self, row: AuditRow) -> Finding | None:
-        fault = fault_of(row, self.previous)
-        return self._found(fault.damage, row.seq, fault.detail) if fault else None
+    def _check_content(self, row: AuditRow) -> ChainFinding | None:
+        damage = check_row(row, self.previous)
+        return self._found(damage.kind, row.seq, damage.detail) if damage else None
 
-    def _coverage(self, row: AuditRow) -> Finding | None:
+    def _check_coverage(self, row: AuditRow) -> ChainFinding | None:
         if self.covered.get(row.seq, {row.row_hash}) == {row.row_hash}:
             return None
-        return self._found(Damage.REWRITTEN, row.seq, "a checkpoint has another hash here")
+        return self._found(DamageKind.REWRITTEN, row.seq, "a checkpoint has another hash for this row")
 
-    def _found(self, damage: Damage, seq: int, detail: str) -> Finding:
-        return Finding(damage, self.month, self.chain_id, seq, detail)
+    def _found(self, damage: DamageKind, seq: int, detail: str) -> ChainFinding:
+        return ChainFinding(damage, self.month, self.chain_id, seq, detail)
+
+
+class RowDamageKind(StrEnum):
+    NO_RECORD = "NO_RECORD"  # a row without a record
+    ROW_GONE = "ROW_GONE"  # a record whose row is missing
+    ROW_CHANGED = "ROW_CHANGED"  # a row that differs from its record
+    ROW_MOVED = "ROW_MOVED"  # activations are not in the order in which they were made
+    UNREADABLE = "UNREADABLE"  # a record of a key or an activation that cannot be read
+
+
+@dataclass(frozen=True, slots=True)
+class RowFinding:
+    damage: RowDamageKind
+    table: str
+    row: str  # the id of a key or of an activation; empty: the row is missing
+    record_id: UUID | None  # of its record
+    detail: str
+
+
+class RecordedChange(NamedTuple):
+    """What a record says about a row."""
+
+    position: RecordPosition
+    record_id: UUID
+    model: Json
+    output: Json
+
+
+async def verify_tables(connection: Connection) -> tuple[RowFinding, ...]:
+    """Compare keys and activations with their records. Whether the records are genuine is for `verify_chains`."""
+    key_changes, unreadable_keys = _recorded_changes(await records_of_kind(connection, "key"), KEYS)
+    activated, unreadable_activations = _recorded_changes(await records_of_kind(connection, "activation"), ACTIVATIONS)
+    rows = await all_activations(connection)
+    return (
+        *unreadable_keys,
+        *unreadable_activations,
+        *_compare_keys(await list_keys(connection), key_changes),
+        *_compare_activations(rows, activated),
+        *_not_assigned(rows, await highest_assigned_id(connection)),
+    )
+
+
+def _compare_keys(rows: Sequence[ApiKey], changes: Sequence[RecordedChange]) -> list[RowFinding]:
+    created: dict[str, RecordedChange] = {}
+    revoked: dict[str, RecordedChange] = {}
+    findings = []
+    for change in changes:
+        key_id, step = str(change.output.get("key_id")), change.output.get("step")
+        first = (created if step in CREATED_STEPS else revoked).setdefault(key_id, change)
+        if step in CREATED_STEPS and first is not change:
+            found = (RowDamageKind.ROW_CHANGED, KEYS, key_id, change.record_id)
+            findings.append(RowFinding(*found, "a second record says that it was created"))
+    present = {row.key_id: row for row in rows}
+    for key_id in sorted(present.keys() | created.keys() | revoked.keys()):
+        findings += _compare_key(key_id, present.get(key_id), created.get(key_id), revoked.get(key_id))
+    return findings
+
+
+def _compare_key(
+    key_id: str, row: ApiKey | None, created: RecordedChange | None, revoked: RecordedChange | None
+) -> Iterator[RowFinding]:
+    recorded = created or revoked
+    if row is None and recorded is not None:
+        detail = "the key has a record but is not in the table"
+        yield RowFinding(RowDamageKind.ROW_GONE, KEYS, key_id, recorded.record_id, detail)
+    elif row is not None and created is None:
+        yield RowFinding(RowDamageKind.NO_RECORD, KEYS, key_id, None, "no record says that this key was created")
+    elif row is not None and created is not None:
+        expected = created.output | ({"revoked_at": revoked.output.get("revoked_at")} if revoked else {})
+        yield from _differing(KEYS, key_id, (revoked or created).record_id, key_columns(row), expected)
+
+
+def _compare_activations(rows: Sequence[Activation], changes: Sequence[RecordedChange]) -> list[RowFinding]:
+    """`rows` in the order of their ids."""
+    without_row = {change.position: change for change in changes if change.output.get("step") in ACTIVATED_STEPS}
+    findings: list[RowFinding] = []
+    order: list[tuple[Activation, RecordedChange]] = []
+    for row in rows:
+        change = without_row.pop(row.position, None)
+        if change is None:
+            detail = "it does not refer to the record of an activation, or another row refers to the same one"
+            findings.append(RowFinding(RowDamageKind.NO_RECORD, ACTIVATIONS, str(row.id), None, detail))
+            continue
+        order.append((row, change))
+        columns = {name: getattr(row, name) for name in ("site", "version", "sha256", "activated_at", "activated_by")}
+        findings += _differing(ACTIVATIONS, str(row.id), change.record_id, columns, change.model | change.output)
+    for change in without_row.values():
+        name = f"{change.model.get('site')} {change.model.get('version')}"
+        detail = f"the activation of {name} has a record but is not in the table"
+        findings.append(RowFinding(RowDamageKind.ROW_GONE, ACTIVATIONS, "", change.record_id, detail))
+    return findings or list(_out_of_order(order))
+
+
+def _out_of_order(order: Sequence[tuple[Activation, RecordedChange]]) -> Iterator[RowFinding]:
+    before = 0
+    for row, change in order:
+        if change.output.get("after") != before:
+            detail = "according to its record, it was made after another activation than the one before it"
+            yield RowFinding(RowDamageKind.ROW_MOVED, ACTIVATIONS, str(row.id), change.record_id, detail)
+        before = row.id
+
+
+def _not_assigned(rows: Sequence[Activation], highest: int | None) -> Iterator[RowFinding]:
+    for row in rows:
+        if highest is not None and row.id > highest:
+            detail = "its id is higher than any that the database has assigned: somebody chose it"
+            yield RowFinding(RowDamageKind.ROW_MOVED, ACTIVATIONS, str(row.id), None, detail)
+
+
+def _differing(
+    table: str, row: str, record_id: UUID, columns: Mapping[str, Any], expected: Mapping[str, Any]
+) -> Iterator[RowFinding]:
+    """Names the columns, not their values: those are for people who may read both tables."""
+    names = [name for name, value in columns.items() if value != expected.get(name)]
+    if names:
+        detail = f"columns differ from the record: {', '.join(names)}"
+        yield RowFinding(RowDamageKind.ROW_CHANGED, table, row, record_id, detail)
+
+
+def _recorded_changes(rows: Sequence[AuditRow], table: str) -> tuple[list[RecordedChange], list[RowFinding]]:
+    """What the records say, and findings for those that cannot be read: `--since` may exclude their chains."""
+    changes, unreadable = [], []
+    for row in rows:
+        change = _recorded_change(row)
+        if change is None:
+            detail = "its record cannot be read"
+            unreadable.append(RowFinding(RowDamageKind.UNREADABLE, table, "", row.record_id, detail))
+        else:
+            changes.append(change)
+    return changes, unreadable
+
+
+def _recorded_change(row: AuditRow) -> RecordedChange | None:
+    try:
+        payload = decode(row.payload)
+    except UNREADABLE:
+        return None
+    if payload.output is None and row.kind == "key":  # an activation of the first release has no output either
+        return None
+    model = msgspec.to_builtins(payload.model) if payload.model else {}
+    return RecordedChange(row.position, row.record_id, model, payload.output or {})

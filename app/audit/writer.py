@@ -1,15 +1,20 @@
-"""One writer per process: take all that waits, chain it, one INSERT, one COMMIT, then release the answers.
+"""One writer per process: take all waiting records, chain them, one INSERT, one COMMIT, then release the responses.
 
-There is no timer: while one commit runs, the next group gathers. Nothing is acknowledged before its commit returned.
-After any fault the connection is dropped and the head of the chain is read again from the database, because the
-statement in doubt may have been committed, or may yet be: the primary key stops it if another came first.
+A request waits with all its records together, until its deadline at most. There is no timer: while one commit runs,
+the next group gathers. Nothing is acknowledged before its commit has returned. A request that is cancelled leaves its
+records in the queue: they were computed, so they are recorded.
 
-Every new connection, and once a minute the one in use, is asked whether its commits are durable. While they are not,
-nothing is acknowledged; each attempt asks again, so the writer comes back by itself.
+After any failure the connection is dropped and the head of the chain is read again from the database, because the
+statement whose outcome is unknown may have been committed, or may yet be: the primary key stops it if another row came
+first.
+
+Every new connection, and once a minute the one in use, is checked for durable commits. While they are not durable,
+nothing is acknowledged; each attempt checks again, so the writer recovers by itself.
 """
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,26 +24,91 @@ from uuid import UUID
 import structlog
 
 from app.audit.chain import genesis, link, new_chain, seal
-from app.audit.queue import BATCH, CAPACITY, Group, WaitingRecords
 from app.audit.records import NewRecord, Record, encode
 from app.clock import month_of, utc_now
-from app.database.appender import Appender, AuditRow, Head
-from app.errors import AuditUnavailable, DatabaseUnavailable, NotDurable
+from app.database.appender import Appender
+from app.database.records import AuditRow, ChainHead
+from app.errors import AuditQueueFull, AuditUnavailable, DatabaseUnavailable, NotDurable
 from app.observability import Metrics, describe_failure
 
+CAPACITY = 512  # records that may wait; at 4,000 a second the last one waits an eighth of a second
+BATCH = 256  # records of one commit
 BUDGET_SECONDS = 2.0  # from the arrival of a request to its durable record
-# Several tries of an idle connection must fail, so that one slow answer does not take every replica out at once.
+# Several tests of an idle connection must fail, so that one slow reply does not make every replica unready at once.
 SILENCE_SECONDS = 5.0
-DURABILITY_SECONDS = 60.0  # at most so long a setting that loses records goes unnoticed
-IDLE_SECONDS = 1.0  # without work the connection is tried so often: a dead one is replaced before it is needed
+DURABILITY_SECONDS = 60.0  # interval of the durability check
+IDLE_SECONDS = 1.0  # interval of the connection test without work: a dead one is replaced before it is needed
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """The records of one request, committed together or not at all."""
+
+    records: Sequence[Record]
+    committed: asyncio.Future[None] | None  # None: no request waits
+    expired: bool = False
+    refusals: int = 1  # how many refusals, if it is an aggregated one
+
+    def succeed(self) -> None:
+        if self.committed is not None and not self.committed.done():
+            self.committed.set_result(None)
+
+    def fail(self) -> None:
+        if self.committed is not None and not self.committed.done():
+            self.committed.set_exception(AuditUnavailable())
+
+    def expire(self) -> None:
+        """Its request fails now; if it is still in the queue, it is not written."""
+        self.expired = True
+        self.fail()
+
+
+class RecordQueue:
+    def __init__(self) -> None:
+        self._groups: deque[Group] = deque()
+        self._arrived = asyncio.Event()
+        self.depth = 0  # records
+
+    def put(self, group: Group, capacity: int = CAPACITY) -> None:
+        if self.depth + len(group.records) > capacity:
+            raise AuditQueueFull
+        self._groups.append(group)
+        self.depth += len(group.records)
+        self._arrived.set()
+
+    async def arrival(self, seconds: float) -> None:
+        """Wait until a group is queued or `wake` is called, at most this long."""
+        if not self._groups:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._arrived.wait()
+            except TimeoutError:
+                return
+
+    def wake(self) -> None:
+        self._arrived.set()
+
+    def take(self) -> list[Group]:
+        """The next groups in order of arrival, as many as fit into one commit, at least one if any waits."""
+        taken: list[Group] = []
+        size = 0
+        while self._groups and (not taken or size + len(self._groups[0].records) <= BATCH):
+            group = self._groups.popleft()
+            self.depth -= len(group.records)
+            if not group.expired:
+                taken.append(group)
+                size += len(group.records)
+        if not self._groups:
+            self._arrived.clear()
+        return taken
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one commit adds, and where the chain ends if it succeeds."""
+    """The rows that one commit adds, and the head of the chain if it succeeds."""
 
     rows: list[AuditRow]
-    head: Head
+    head: ChainHead
     opens_chain: bool
 
 
@@ -52,36 +122,36 @@ class AuditWriter:
         budget_seconds: float = BUDGET_SECONDS,
         durability_seconds: float = DURABILITY_SECONDS,
     ) -> None:
-        """`facts` go into the genesis of every chain: host, process, version, models with digests, settings."""
+        """`facts` are recorded in the genesis of every chain: host, process, version, models with digests, settings."""
         self._appender, self._facts, self._metrics, self._clock = appender, facts, metrics, clock
         self.budget_seconds, self.durability_seconds = budget_seconds, durability_seconds
-        self.not_durable: str | None = None  # why nothing is acknowledged although the database answers
-        self._waiting = WaitingRecords()
-        self._head: Head | None = None
+        self.not_durable: str | None = None  # why nothing is acknowledged although the database responds
+        self._queue = RecordQueue()
+        self._head: ChainHead | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
-        self._last_answer = self._last_commit = self._last_look = time.monotonic()
-        self._refused = False  # the last commit failed: an answer of the database alone proves nothing any more
+        self._last_response = self._last_commit = self._last_durability_check = time.monotonic()
+        self._commit_failed = False  # the last one: that the database responds then proves nothing
         self._log = structlog.get_logger("audit")
         metrics.audit_durable.set_function(lambda: self.not_durable is None)
-        metrics.audit_queue_depth.set_function(lambda: self._waiting.depth)
+        metrics.audit_queue_depth.set_function(lambda: self._queue.depth)
         metrics.audit_head_age_seconds.set_function(lambda: time.monotonic() - self._last_commit)
 
     async def start(self) -> None:
-        """Opens a chain. Raises AuditUnavailable if the genesis cannot be committed; `stop` closes then too."""
+        """Opens a chain. Raises AuditUnavailable if the genesis cannot be committed; call `stop` then as well."""
         if not await self._commit([]):
             raise AuditUnavailable(" ".join(filter(None, ["The audit could not be opened.", self.not_durable])))
         self._task = asyncio.create_task(self._run(), name="audit-writer")
 
-    async def write(self, drafts: Sequence[NewRecord], deadline: float | None = None) -> tuple[UUID, ...]:
-        """Returns the records' ids when all are durable. `deadline` is in the time of the running loop.
+    async def write(self, records: Sequence[NewRecord], deadline: float | None = None) -> tuple[UUID, ...]:
+        """Returns the records' ids when all are durable. `deadline` is in the time of the running event loop.
 
         Raises AuditUnavailable otherwise, never later than the deadline. If the caller is cancelled, the records are
-        written all the same.
+        still written.
         """
         loop = asyncio.get_running_loop()
         committed = loop.create_future()
-        group = Group([encode(draft) for draft in drafts], committed)
+        group = Group([encode(record) for record in records], committed)
         self._admit(group)
         timer = loop.call_at(loop.time() + self.budget_seconds if deadline is None else deadline, group.expire)
         try:
@@ -90,20 +160,20 @@ class AuditWriter:
             timer.cancel()
         return tuple(record.record_id for record in group.records)
 
-    def offer(self, draft: NewRecord, stands_for: int = 1) -> bool:
-        """Best effort, for refusals: never waits, and gives way when the queue is half full. False: not taken."""
+    def offer(self, record: NewRecord, refusals: int = 1) -> bool:
+        """Best effort, for refusals: never waits; returns False, without queueing it, if the queue is half full."""
         try:
-            self._admit(Group([encode(draft)], None, stands_for=stands_for), CAPACITY // 2)
+            self._admit(Group([encode(record)], None, refusals=refusals), CAPACITY // 2)
         except AuditUnavailable:
             return False
         return True
 
     async def stop(self) -> None:
-        """Writes what waits, seals the chain, closes. Without a database it gives up after one attempt."""
+        """Writes what is queued, seals the chain, closes. Gives up after one attempt if the database is unreachable."""
         if self._stopping:
             return
         self._stopping = True
-        self._waiting.wake()
+        self._queue.wake()
         if self._task is not None:
             await self._task
         if self._head is not None and self._appender.connected:
@@ -112,30 +182,30 @@ class AuditWriter:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Who writes here, for chains beside this one."""
+        """Who writes here, for other chains of this process."""
         return self._facts
 
     @property
     def depth(self) -> int:
-        """Records that wait."""
-        return self._waiting.depth
+        """Records that are queued."""
+        return self._queue.depth
 
     @property
     def is_writable(self) -> bool:
-        """It wrote, or after a good write found the database there, a few seconds ago at most; and durably."""
-        return self.not_durable is None and time.monotonic() - self._last_answer < SILENCE_SECONDS
+        """It wrote, or got a response after a successful write, a few seconds ago at most; and commits are durable."""
+        return self.not_durable is None and time.monotonic() - self._last_response < SILENCE_SECONDS
 
     def _admit(self, group: Group, capacity: int = CAPACITY) -> None:
         if self._stopping or self._task is None or self._task.done():
             raise AuditUnavailable("The audit is closed.")
         if not 0 < len(group.records) <= BATCH:
-            raise ValueError(f"a request brings 1 to {BATCH} records at a time")
-        self._waiting.put(group, capacity)
+            raise ValueError(f"a request writes 1 to {BATCH} records at a time")
+        self._queue.put(group, capacity)
 
     async def _run(self) -> None:
-        while self._waiting.depth or not self._stopping:
-            await self._waiting.arrival(IDLE_SECONDS)
-            groups = self._waiting.take()
+        while self._queue.depth or not self._stopping:
+            await self._queue.arrival(IDLE_SECONDS)
+            groups = self._queue.take()
             if groups:
                 await self._commit(groups)
             elif not self._stopping:
@@ -146,8 +216,8 @@ class AuditWriter:
             await self._reconnect()
             records = [record for group in groups for record in group.records]
             await self._append(_plan(self._head, records, self._clock(), self._facts))
-        except Exception as error:  # noqa: BLE001 - whatever fails, those who wait are refused and the task lives on
-            self._refused = True
+        except Exception as error:  # noqa: BLE001 - whatever fails, waiting requests fail and the task goes on
+            self._commit_failed = True
             self._give_up(groups, error)
             return False
         for group in groups:
@@ -157,14 +227,14 @@ class AuditWriter:
     async def _append(self, plan: Plan) -> None:
         began = time.monotonic()
         if plan.opens_chain:
-            self._head = None  # should this fail, whether the new chain exists is unknown: leave it, open another
+            self._head = None  # if this fails, nobody knows whether the new chain exists: abandon it, open another
         await self._appender.append(plan.rows)
-        self._head, self._refused = plan.head, False
-        self._last_commit = self._last_answer = time.monotonic()
+        self._head, self._commit_failed = plan.head, False
+        self._last_commit = self._last_response = time.monotonic()
         self._metrics.audit_batch_size.observe(len(plan.rows))
         self._metrics.audit_commit_seconds.observe(self._last_commit - began)
 
-    async def _seal(self, head: Head) -> None:
+    async def _seal(self, head: ChainHead) -> None:
         rows, after = link(head, [seal(self._clock())])
         try:
             await self._append(Plan(rows, after, opens_chain=False))
@@ -172,9 +242,9 @@ class AuditWriter:
             self._give_up([], error)
 
     async def _reconnect(self) -> None:
-        """A connection, and the chain's head as the database knows it. None: a new chain is needed."""
+        """A connection, and the head of the chain as stored. None: a new chain is needed."""
         if self._appender.connected:
-            if time.monotonic() - self._last_look >= self.durability_seconds:
+            if time.monotonic() - self._last_durability_check >= self.durability_seconds:
                 await self._check_durability()
             return
         await self._appender.connect()
@@ -183,29 +253,29 @@ class AuditWriter:
             self._head = await self._appender.head(self._head.month, self._head.chain_id)
 
     async def _check_durability(self) -> None:
-        """Raises NotDurable: the connection is dropped, and the next one is asked before anything is written."""
-        weakness = await self._appender.weakness()
-        self._last_look = time.monotonic()
-        if weakness and self.not_durable is None:
-            self._log.error("audit not durable", reason=weakness)
-        elif self.not_durable and not weakness:
+        """Raises NotDurable: the connection is dropped, and the next one is checked before anything is written."""
+        problem = await self._appender.durability_problem()
+        self._last_durability_check = time.monotonic()
+        if problem and self.not_durable is None:
+            self._log.error("audit not durable", reason=problem)
+        elif self.not_durable and not problem:
             self._log.info("audit durable again")
-        self.not_durable = weakness
-        if weakness:
-            raise NotDurable(weakness)
+        self.not_durable = problem
+        if problem:
+            raise NotDurable(problem)
 
     async def _keep_alive(self) -> None:
-        """Reads the head; after a refused commit it must write, and a new chain is something worth writing."""
+        """Reads the head of the chain; after a failed commit it has to write, and so opens a new chain."""
         try:
             await self._reconnect()
-            if self._refused or self._head is None:
+            if self._commit_failed or self._head is None:
                 await self._append(_next_chain(self._head, [], self._clock(), self._facts))
             else:
                 await self._appender.head(self._head.month, self._head.chain_id)
         except Exception as error:  # noqa: BLE001 - as above
             self._give_up([], error)
         else:
-            self._last_answer = time.monotonic()
+            self._last_response = time.monotonic()
 
     def _give_up(self, groups: list[Group], error: Exception) -> None:
         self._appender.drop()
@@ -213,12 +283,12 @@ class AuditWriter:
         self._log.warning("audit write failed", groups=len(groups), **describe_failure(error.__cause__ or error))
         for group in groups:
             if group.committed is None:
-                self._metrics.audit_dropped.inc(group.stands_for)
+                self._metrics.audit_dropped.inc(group.refusals)
             group.fail()
 
 
-def _plan(head: Head | None, records: list[Record], now: datetime, facts: dict[str, Any]) -> Plan:
-    """The next rows. A new month ends the chain and opens the next one; a clock that steps back does not."""
+def _plan(head: ChainHead | None, records: list[Record], now: datetime, facts: dict[str, Any]) -> Plan:
+    """The next rows. A new month seals the chain and opens another; a clock that was set back does not."""
     month = month_of(now)
     if head is not None and month <= head.month:
         rows, after = link(head, records)
@@ -226,7 +296,7 @@ def _plan(head: Head | None, records: list[Record], now: datetime, facts: dict[s
     return _next_chain(head, records, now, facts)
 
 
-def _next_chain(head: Head | None, records: list[Record], now: datetime, facts: dict[str, Any]) -> Plan:
+def _next_chain(head: ChainHead | None, records: list[Record], now: datetime, facts: dict[str, Any]) -> Plan:
     closing = link(head, [seal(now)])[0] if head is not None else []
     fresh = new_chain(max(month_of(now), head.month) if head is not None else month_of(now))
     rows, after = link(fresh, [genesis(fresh, now, facts), *records])

@@ -1,7 +1,6 @@
 """`normalcy keys`: who may ask the service for what."""
 
 from datetime import datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +10,7 @@ from rich.table import Table
 
 from app.cli.command import principal, run
 from app.cli.output import JsonOption, errors, say, show
+from app.domain.scopes import Scope
 from app.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 group = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
 
 LONGEST_NAME = 128
-
-
-class Scope(StrEnum):
-    """As the database knows them, here so that `--help` need not load it."""
-
-    SCORE = "score"
-    MODEL_READ = "model:read"
-    AUDIT_READ = "audit:read"
-    ADMIN = "admin"
 
 
 @group.command()

@@ -1,14 +1,16 @@
-"""The only SQL: tables, connections, and the queries on records, keys and activations, on PostgreSQL and on SQLite.
+"""The only package with SQL: tables, connections, and queries on records, keys and activations (PostgreSQL, SQLite).
 
-    tables.py        the tables, once, for both databases        engine.py    the database of this process: read, write
-    appender.py      what the audit writer needs of a database   postgres.py, sqlite.py   the two that give it
-    migrate.py       Alembic without a file of its own           partitions.py, roles.py  what only PostgreSQL has
-    readiness.py, filesystem.py   what refuses a start           lock.py      one serving process per SQLite file
-    durability.py    whether an acknowledged commit survives a crash
-    definitions.py   functions and triggers                      guards.py    whether they are still the same
-    rights.py        what a login may do                         catalogue.py PostgreSQL's tables about ours
-    records.py, keys.py, activations.py                          the queries
+    engine.py         the database of this process: connection pool, transactions, timeouts
+    tables.py         the tables, defined once for both databases
+    records.py        queries on audit records            keys.py   API keys        activations.py   current versions
+    appender.py       what the audit writer needs of a database, and which commits are durable
+    postgres.py       connections and appender on PostgreSQL
+    sqlite.py         the database file, its serve lock, and the appender on SQLite
+    migrate.py        Alembic migrations and the monthly partitions
+    roles.py          the PostgreSQL roles and their grants
+    schema_checks.py  start-up check: triggers, functions, keys and settings are as the migrations left them
+    login_rights.py   start-up check: the service's PostgreSQL login can do no more than it should
 
-Nothing here knows what a record means or how records are chained; that is the room `audit`. To add a table, add it to
-`tables.py`, write the next revision in `migrations/versions`, and give its queries a file here.
+What a record means and how records are chained is in `app.audit`. To add a table, define it in `tables.py`, write the
+next revision in `migrations/versions`, and give its queries a file here.
 """

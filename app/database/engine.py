@@ -1,4 +1,7 @@
-"""The database of this process: a small pool for everything but the audit writer, which has a connection of its own."""
+"""The database of this process: a connection pool for everything but the audit writer, which has its own connection.
+
+`Connection` is the type of an open transaction: other packages pass it to the functions of this package.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from ssl import SSLCertVerificationError
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection as SyncConnection
+from sqlalchemy import event
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -18,14 +22,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from app.database import postgres, sqlite
 from app.database.appender import STATEMENT_SECONDS, Appender
-from app.database.tolerant import tolerant_text
+from app.database.tables import decode_leniently
 from app.errors import DatabaseNotReady, DatabaseNotTrusted, DatabaseUnavailable
 from app.settings import Settings
 
-POOL_SIZE = 4  # readers per process; with the writer five connections of the server
+Connection: TypeAlias = AsyncConnection
+
+POOL_SIZE = 4  # readers per process; with the writer, five connections to the server
 POOL_WAIT_SECONDS = 2.0
-SERVING_SECONDS = 2.2  # waiting for a connection, trying it and asking, together: a refusal leaves within 2.5 s
-OUR_OWN_FAULTS = (IntegrityError, ProgrammingError, DataError)  # a statement that is wrong, not a database that is away
+SERVING_SECONDS = 2.2  # to get a connection, test it and run the queries: a 503 must leave within 2.5 s
+PROGRAMMING_ERRORS = (IntegrityError, ProgrammingError, DataError)  # a wrong statement, not an unreachable database
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,41 +39,41 @@ class Database:
     dialect: Literal["postgresql", "sqlite"]
     location: str = field(repr=False)  # a URL with its password, or a file
     engine: AsyncEngine = field(repr=False)
-    block_seconds: float | None = None  # at most so long for a whole block of statements; None: as long as it takes
+    block_seconds: float | None = None  # time limit of a whole block of statements; None: no limit
 
     @property
     def file(self) -> Path:
-        """Of the embedded database."""
+        """SQLite's."""
         return Path(self.location)
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """One transaction that sees one state."""
+    async def reading(self) -> AsyncIterator[Connection]:
+        """One transaction that sees one state of the database."""
         async with (
-            _faults_named(),
+            _errors_translated(),
             asyncio.timeout(self.block_seconds),
             self.engine.connect() as connection,
-            self._interrupted(connection),
+            self._statement_timeout(connection),
         ):
-            if self.dialect == "postgresql":  # by default every statement would see a state of its own
+            if self.dialect == "postgresql":  # by default each statement would see the latest state
                 await connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[AsyncConnection]:
+    async def writing(self) -> AsyncIterator[Connection]:
         """One transaction, committed at the end of the block."""
-        async with _faults_named(), asyncio.timeout(self.block_seconds), self.engine.connect() as connection:
+        async with _errors_translated(), asyncio.timeout(self.block_seconds), self.engine.connect() as connection:
             await connection.execution_options(writes=True)
             async with connection.begin():
                 yield connection
 
-    def unbounded(self) -> "Database":
-        """For work that may take as long as it takes."""
+    def without_timeouts(self) -> "Database":
+        """For work of unknown length, such as migrations."""
         return replace(self, block_seconds=None)
 
     @asynccontextmanager
-    async def _interrupted(self, connection: AsyncConnection) -> AsyncIterator[None]:
-        """PostgreSQL ends a statement that takes too long by itself; SQLite has to be told."""
+    async def _statement_timeout(self, connection: Connection) -> AsyncIterator[None]:
+        """PostgreSQL stops a statement that takes too long by itself; SQLite has to be interrupted."""
         if self.dialect == "postgresql" or self.block_seconds is None:
             yield
             return
@@ -89,14 +95,28 @@ class Database:
 
 
 def open_database(settings: Settings, statement_seconds: float | None = STATEMENT_SECONDS) -> Database:
-    """No connection is made yet. Long work (migrations, verification) passes None for no limit per statement."""
+    """Does not connect yet. Long work (migrations, verification) passes None for no limit per statement."""
     if settings.database_url:
         return _postgres(_with_tls(settings), statement_seconds)
     return _sqlite(settings.data_dir / sqlite.FILE_NAME, statement_seconds)
 
 
+@asynccontextmanager
+async def command_connection(settings: Settings) -> AsyncIterator[Database]:
+    """For one command: without timeouts, closed at the end. Raises DatabaseNotReady if the login lacks rights."""
+    database = open_database(settings, statement_seconds=None)
+    try:
+        yield database
+    except ProgrammingError as error:  # the tables are there, or the checks would have said so
+        raise DatabaseNotReady(
+            "The login of NORMALCY_DATABASE_URL does not have the rights that this command needs."
+        ) from error
+    finally:
+        await database.close()
+
+
 def _with_tls(settings: Settings) -> str:
-    """As part of the URL, so that the pool and the audit writer cannot differ."""
+    """In the URL, so that the pool and the audit writer use the same TLS settings."""
     if settings.database_tls == "prefer":  # the driver's default, unless the URL says otherwise
         return settings.database_url
     wanted = {"sslmode": settings.database_tls, "sslrootcert": settings.database_tls_ca}
@@ -113,7 +133,7 @@ def _postgres(dsn: str, statement_seconds: float | None) -> Database:
         max_overflow=0,
         pool_timeout=POOL_WAIT_SECONDS,
         pool_pre_ping=True,
-        hide_parameters=True,  # else they stand in the text of every exception
+        hide_parameters=True,  # else they appear in the text of every exception
     )
     return Database("postgresql", dsn, engine, _block(statement_seconds))
 
@@ -122,13 +142,13 @@ def _sqlite(file: Path, statement_seconds: float | None) -> Database:
     sqlite.create_private_file(file)
     engine = create_async_engine(
         URL.create("sqlite+aiosqlite", database=str(file)),
-        connect_args={"isolation_level": None},  # transactions begin where `_begin` says
+        connect_args={"isolation_level": None},  # `_begin` starts transactions
         pool_size=POOL_SIZE,
         max_overflow=0,
         pool_timeout=POOL_WAIT_SECONDS,
         hide_parameters=True,
     )
-    event.listen(engine.sync_engine, "connect", _prepare)
+    event.listen(engine.sync_engine, "connect", _configure)
     event.listen(engine.sync_engine, "begin", _begin)
     return Database("sqlite", str(file), engine, _block(statement_seconds))
 
@@ -137,28 +157,28 @@ def _block(statement_seconds: float | None) -> float | None:
     return None if statement_seconds is None else SERVING_SECONDS
 
 
-def _prepare(connection: Any, _record: object) -> None:
-    connection.driver_connection.text_factory = tolerant_text
-    sqlite.prepare(connection)
+def _configure(connection: Any, _record: object) -> None:
+    connection.driver_connection.text_factory = decode_leniently
+    sqlite.set_pragmas(connection)
 
 
-def _begin(connection: Connection) -> None:
-    # A transaction that starts by reading cannot wait for the lock when it comes to write.
+def _begin(connection: SyncConnection) -> None:
+    # A transaction that starts by reading cannot wait for the lock when it needs to write.
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 @asynccontextmanager
-async def _faults_named() -> AsyncIterator[None]:
+async def _errors_translated() -> AsyncIterator[None]:
     try:
         yield
-    except OUR_OWN_FAULTS:
+    except PROGRAMMING_ERRORS:
         raise
     except OperationalError as error:
-        if "no such " in str(error.orig):  # SQLite, of a table or a column
-            raise DatabaseNotReady("The database has not the tables of this program: somebody changed them.") from error
+        if "no such " in str(error.orig):  # SQLite: no such table, or column
+            raise DatabaseNotReady("Tables or columns of this program are missing from the database.") from error
         raise DatabaseUnavailable from error
     except SSLCertVerificationError as error:
         raise DatabaseNotTrusted from error
-    except (DBAPIError, PoolTimeout, *postgres.FAULTS) as error:
+    except (DBAPIError, PoolTimeout, *postgres.CONNECTION_ERRORS) as error:
         raise DatabaseUnavailable from error

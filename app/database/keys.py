@@ -1,6 +1,6 @@
-"""API keys: `nsk_<8 id>_<43 secret>`, shown once, kept as a hash.
+"""API keys: `nsk_<8 id>_<43 secret>`, shown once, stored as a hash.
 
-The secret is 32 random bytes, so a fast hash is enough: there is nothing to guess.
+The secret is 32 random bytes, so a fast hash is enough: it cannot be guessed.
 """
 
 import hashlib
@@ -17,19 +17,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.clock import timestamp
 from app.database.tables import api_keys
+from app.domain.scopes import Scope
 from app.errors import UnknownKey
 
-EXPIRY_NOTICE = timedelta(days=30)  # so long before it a key's end is announced
-
-SCOPES = ("score", "model:read", "audit:read", "admin")
-ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: ids are read aloud
+EXPIRY_NOTICE = timedelta(days=30)  # readiness warns this long before a key expires
+ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: people read ids aloud
 ID_LENGTH = 8
-SHAPE = re.compile(r"nsk_([a-z0-9]{8})_[A-Za-z0-9_-]{43}", re.ASCII)
+KEY_PATTERN = re.compile(r"nsk_([a-z0-9]{8})_[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as it is kept: who it is for and what it may do, never the secret."""
+    """A key as it is stored: whom it is for and what it may do, never the secret."""
 
     key_id: str
     name: str
@@ -45,8 +44,8 @@ class ApiKey:
     def expires_soon(self, now: datetime) -> bool:
         return self.is_live(now) and self.expires_at is not None and self.expires_at <= timestamp(now + EXPIRY_NOTICE)
 
-    def opens_with(self, presented: str, now: datetime) -> bool:
-        """Compared in constant time, so that answers tell nothing about a nearly right secret."""
+    def accepts(self, presented: str, now: datetime) -> bool:
+        """Compared in constant time, so that response times reveal nothing about a nearly right secret."""
         return hmac.compare_digest(_digest(presented), self.secret_sha256) and self.is_live(now)
 
 
@@ -59,15 +58,15 @@ def make_key(name: str, scopes: Iterable[str], now: datetime, expires: datetime 
     key_id = "".join(secrets.choice(ID_LETTERS) for _ in range(ID_LENGTH))
     text = f"nsk_{key_id}_{secrets.token_urlsafe(32)}"
     granted = frozenset(scopes)
-    if not granted or not granted <= set(SCOPES):
-        raise ValueError(f"scopes are some of {', '.join(SCOPES)}")
+    if not granted or not granted <= set(Scope):
+        raise ValueError(f"scopes are one or more of {', '.join(Scope)}")
     until = timestamp(expires) if expires else None
     return NewKey(text, ApiKey(key_id, name, _digest(text), granted, timestamp(now), until, None))
 
 
 def key_id_of(presented: str) -> str | None:
-    """The id in a key, or None if the text has not the shape of one."""
-    match = SHAPE.fullmatch(presented)
+    """The id in the text of a key, or None if it is not the text of a key."""
+    match = KEY_PATTERN.fullmatch(presented)
     return match[1] if match else None
 
 
@@ -82,12 +81,12 @@ async def find_key(connection: AsyncConnection, key_id: str) -> ApiKey | None:
 
 
 async def list_keys(connection: AsyncConnection) -> list[ApiKey]:
-    """All, oldest first, the revoked and expired ones too."""
+    """All keys, oldest first, including revoked and expired ones."""
     return [_key(row) for row in await connection.execute(select(api_keys).order_by(api_keys.c.created_at))]
 
 
 async def revoke_key(connection: AsyncConnection, key_id: str, now: datetime) -> ApiKey:
-    """At once and for good. Revoking twice keeps the first time."""
+    """Revoke a key immediately and permanently. Revoking it again leaves the first time unchanged."""
     live = (api_keys.c.key_id == key_id, api_keys.c.revoked_at.is_(None))
     await connection.execute(update(api_keys).where(*live).values(revoked_at=timestamp(now)))
     key = await find_key(connection, key_id)

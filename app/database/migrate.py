@@ -1,4 +1,7 @@
-"""Alembic in code: the revisions of `migrations/` bring either database to the tables of this program."""
+"""Migrations: Alembic in code, with the revisions in `migrations/`, and the monthly partitions of PostgreSQL.
+
+There is one partition per month, so that an old month can be detached as a whole.
+"""
 
 from datetime import datetime
 from pathlib import Path
@@ -8,18 +11,26 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.clock import utc_now
-from app.database import partitions, roles
+from app.clock import later_month, month_of, utc_now
+from app.database import roles
 from app.database.engine import Database
 from app.errors import DatabaseNotReady
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 LOCK = 0x6E6F726D  # "norm": two upgrades of one PostgreSQL database take turns
 
+MONTHS_AHEAD = 24  # including this one; two years without an upgrade, and readiness warns long before
+FEWEST_AHEAD = 2  # below it, readiness warns
+PARTITIONS = text(
+    "SELECT child.relname FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid "
+    "WHERE inhparent = to_regclass('audit_records')"
+)
+
 
 async def upgrade(database: Database, now: datetime | None = None) -> tuple[str, ...]:
-    """To the newest revision, with partitions well ahead. Returns notes for the operator. Harmless to repeat."""
+    """To the newest revision, with partitions for the months ahead. Returns notes for the operator. Safe to repeat."""
     async with database.writing() as connection:
         return await connection.run_sync(_upgrade, now or utc_now())
 
@@ -30,6 +41,45 @@ async def pending_migrations(database: Database) -> tuple[str, ...]:
         return await connection.run_sync(_pending)
 
 
+async def partitions_ahead(connection: AsyncConnection, now: datetime) -> int:
+    """How many months from this one on have a partition, without a gap."""
+    return await connection.run_sync(_partitions_ahead, now)
+
+
+def partition_name(month: str) -> str:
+    return "audit_records_" + month.replace("-", "_")
+
+
+def create_partitions(connection: Connection, now: datetime) -> None:
+    present = set(connection.scalars(PARTITIONS))
+    for step in range(MONTHS_AHEAD):
+        month = later_month(month_of(now), step)
+        if partition_name(month) not in present:
+            _create_partition(connection, month)
+
+
+def _create_partition(connection: Connection, month: str) -> None:
+    """Row triggers come from the parent, statement triggers do not; neither is ENABLE ALWAYS on every version."""
+    name = partition_name(month)
+    for statement in (
+        f"CREATE TABLE {name} PARTITION OF audit_records FOR VALUES IN ('{month}')",
+        f"ALTER TABLE {name} ENABLE ALWAYS TRIGGER audit_records_no_change",
+        f"CREATE TRIGGER audit_records_no_truncate BEFORE TRUNCATE ON {name} EXECUTE FUNCTION refuse_change()",
+        f"ALTER TABLE {name} ENABLE ALWAYS TRIGGER audit_records_no_truncate",
+    ):
+        connection.execute(text(statement))
+
+
+def _partitions_ahead(connection: Connection, now: datetime) -> int:
+    if connection.dialect.name == "sqlite":
+        return MONTHS_AHEAD  # it has no partitions that could run out
+    present = set(connection.scalars(PARTITIONS))
+    ahead = 0
+    while partition_name(later_month(month_of(now), ahead)) in present:
+        ahead += 1
+    return ahead
+
+
 def _upgrade(connection: Connection, now: datetime) -> tuple[str, ...]:
     _pending(connection)  # refuses a database that is newer than this program
     if connection.dialect.name == "sqlite":
@@ -38,8 +88,8 @@ def _upgrade(connection: Connection, now: datetime) -> tuple[str, ...]:
     connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
     notes = roles.become_owner(connection)
     command.upgrade(_config(connection), "head")
-    partitions.create_ahead(connection, now)
-    roles.grant(connection)
+    create_partitions(connection, now)
+    roles.grant_rights(connection)
     return notes
 
 

@@ -1,14 +1,20 @@
-"""The production database. The audit writer uses bare asyncpg: one statement, one round trip, one commit per group."""
+"""PostgreSQL. The audit writer uses asyncpg directly: one statement, one round trip, one commit per group."""
 
 from uuid import UUID
 
 import asyncpg  # type: ignore[import-untyped]
 
-from app.database.appender import CONNECT_SECONDS, STATEMENT_SECONDS, AuditRow, Head
-from app.database.durability import POSTGRES, PostgresDurability, postgres_weakness
+from app.database.appender import (
+    CONNECT_SECONDS,
+    POSTGRES_SETTINGS,
+    STATEMENT_SECONDS,
+    PostgresSettings,
+    postgres_problem,
+)
+from app.database.records import AuditRow, ChainHead
 from app.errors import DatabaseUnavailable
 
-FAULTS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)  # TimeoutError is an OSError
+CONNECTION_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)  # TimeoutError is an OSError
 ARRAYS = (
     "$1::text[], $2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::integer[], $7::text[], $8::text[], $9::text[], "
     "$10::integer[], $11::text[], $12::text[], $13::bytea[], $14::bytea[]"
@@ -20,9 +26,9 @@ HEAD = "SELECT seq, row_hash FROM audit_head($1, $2)"
 
 
 async def connect(dsn: str, statement_seconds: float | None) -> asyncpg.Connection:
-    """A connection whose statements are bounded twice: by the server, and by us if the server is frozen.
+    """A connection whose statements have two timeouts: the server's, and ours in case the server hangs.
 
-    It asks for durable commits itself: what is set here stands above ALTER DATABASE and ALTER ROLE.
+    It asks for durable commits itself: what is set here takes precedence over ALTER DATABASE and ALTER ROLE.
     """
     limit = "0" if statement_seconds is None else str(int(statement_seconds * 1000))
     return await asyncpg.connect(
@@ -51,28 +57,28 @@ class PostgresAppender:
         self.drop()
         try:
             self._connection = await connect(self._dsn, STATEMENT_SECONDS)
-        except FAULTS as error:
+        except CONNECTION_ERRORS as error:
             raise DatabaseUnavailable from error
 
-    async def weakness(self) -> str | None:
+    async def durability_problem(self) -> str | None:
         try:
-            found = await self._open().fetchrow(POSTGRES)
-        except FAULTS as error:
+            found = await self._open().fetchrow(POSTGRES_SETTINGS)
+        except CONNECTION_ERRORS as error:
             raise DatabaseUnavailable from error
-        return postgres_weakness(PostgresDurability(*found))
+        return postgres_problem(PostgresSettings(*found))
 
     async def append(self, rows: list[AuditRow]) -> None:
         try:
             await self._open().execute(INSERT, *zip(*rows, strict=True))
-        except FAULTS as error:
+        except CONNECTION_ERRORS as error:
             raise DatabaseUnavailable from error
 
-    async def head(self, month: str, chain_id: UUID) -> Head | None:
+    async def head(self, month: str, chain_id: UUID) -> ChainHead | None:
         try:
             found = await self._open().fetchrow(HEAD, month, chain_id)
-        except FAULTS as error:
+        except CONNECTION_ERRORS as error:
             raise DatabaseUnavailable from error
-        return Head(month, chain_id, found["seq"], found["row_hash"]) if found else None
+        return ChainHead(month, chain_id, found["seq"], found["row_hash"]) if found else None
 
     def drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -84,7 +90,7 @@ class PostgresAppender:
         if connection is not None:
             try:
                 await connection.close(timeout=CONNECT_SECONDS)
-            except FAULTS:
+            except CONNECTION_ERRORS:
                 connection.terminate()
 
     def _open(self) -> asyncpg.Connection:

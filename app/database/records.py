@@ -1,34 +1,37 @@
-"""Queries on the audit records. Nothing here writes: records are added by an appender alone."""
+"""Audit records in the database: their rows, the queries on them, and adding rows in a transaction of the caller.
+
+The audit writer adds its rows with an appender (`appender.py`), on a connection of its own.
+"""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, case, select, text, tuple_
+from sqlalchemy import ColumnElement, Select, and_, case, insert, select, text, tuple_
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.database.appender import AuditRow, Head
-from app.database.tables import audit_records
-from app.database.tolerant import NO_BYTES
+from app.database.tables import UNREADABLE_BYTES, audit_records
+from app.errors import DatabaseUnavailable
 
 STREAM_ROWS = 1000  # rows in memory while streaming, some 2 MB
 
 ROWS = select(audit_records)
 BY_TIME = (audit_records.c.at, audit_records.c.record_id)
 _before = audit_records.alias("before")
-_place = audit_records.c.seq
+_seq = audit_records.c.seq
 LINKED = select(audit_records, _before.c.row_hash).outerjoin_from(
     audit_records,
     _before,
     and_(
         _before.c.month == audit_records.c.month,
         _before.c.chain_id == audit_records.c.chain_id,
-        _before.c.seq == case((_place > 1, _place - 1)),  # no number that a damaged row may hold overflows
+        _before.c.seq == case((_seq > 1, _seq - 1)),  # whatever number a damaged row holds, this does not overflow
     ),
 )
-# One look-up per chain. The index of first rows names the chains; their ends are found by the key on PostgreSQL and in
-# an index of their own on SQLite, which has no LATERAL. Tests hold the plans to that.
+# One look-up per chain. The index of first rows lists the chains; their last rows are found by the primary key on
+# PostgreSQL and in an index of their own on SQLite, which has no LATERAL. Tests check the query plans.
 HEADS = {
     "postgresql": (
         "SELECT first.month, first.chain_id, last.seq, last.row_hash FROM audit_records first CROSS JOIN LATERAL "
@@ -48,9 +51,49 @@ HEADS = {
 HEAD_COLUMNS = (audit_records.c.month, audit_records.c.chain_id, audit_records.c.seq, audit_records.c.row_hash)
 
 
+class AuditRow(NamedTuple):
+    """One row of `audit_records`, in the order of its columns."""
+
+    month: str
+    chain_id: UUID
+    seq: int
+    record_id: UUID
+    request_id: str | None
+    item: int | None
+    kind: str
+    at: str
+    principal: str
+    status: int | None
+    site: str | None
+    version: str | None
+    payload: bytes
+    row_hash: bytes
+
+    @property
+    def position(self) -> "RecordPosition":
+        return RecordPosition(self.month, self.chain_id, self.seq)
+
+
+class RecordPosition(NamedTuple):
+    """The primary key of a record: its chain, and its number in the chain."""
+
+    month: str
+    chain_id: UUID
+    seq: int
+
+
+class ChainHead(NamedTuple):
+    """The last row of a chain. `seq` 0: nothing is written yet."""
+
+    month: str
+    chain_id: UUID
+    seq: int
+    row_hash: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What to look for; None does not restrict. `start` is included, `end` is not."""
+    """Which records to find; None does not restrict. `start` is included, `end` is not."""
 
     request_id: str | None = None
     start: str | None = None
@@ -71,8 +114,8 @@ class Filter:
         return found
 
 
-class Linked(NamedTuple):
-    """A row, and the hash of the row before it that its own was made from. None: no row, or no hash in it."""
+class LinkedRow(NamedTuple):
+    """A row, and the hash of the row before it, from which its own was made. None: no such row, or no hash in it."""
 
     row: AuditRow
     previous: bytes | None
@@ -80,39 +123,60 @@ class Linked(NamedTuple):
 
 async def find_page(
     connection: AsyncConnection, wanted: Filter, after: tuple[str, UUID] | None, limit: int
-) -> list[Linked]:
-    """At most `limit` rows in the order of time, those after (at, record_id)."""
+) -> list[LinkedRow]:
+    """At most `limit` rows in order of time, starting after (at, record_id)."""
     query = LINKED.where(*wanted.conditions()).order_by(*BY_TIME).limit(limit)
     if after is not None:
         query = query.where(tuple_(*BY_TIME) > tuple_(*after))
     return [_linked(row) for row in await connection.execute(query)]
 
 
-async def stream(connection: AsyncConnection, wanted: Filter) -> AsyncIterator[list[Linked]]:
-    """All of them in the order of time, page by page, however many."""
+async def stream_records(connection: AsyncConnection, wanted: Filter) -> AsyncIterator[list[LinkedRow]]:
+    """All matching rows in order of time, page by page, however many."""
     async for page in _pages(connection, LINKED.where(*wanted.conditions()).order_by(*BY_TIME)):
         yield [_linked(row) for row in page]
 
 
 async def stream_chains(connection: AsyncConnection, since_month: str = "") -> AsyncIterator[list[AuditRow]]:
-    """Every row, chain by chain, in the order in which each chain was linked, page by page."""
+    """Every row, chain by chain, each chain in the order in which it was linked, page by page."""
     column = audit_records.c
     query = ROWS.where(column.month >= since_month).order_by(column.month, column.chain_id, column.seq)
     async for page in _pages(connection, query):
         yield [AuditRow(*row) for row in page]
 
 
-async def heads(connection: AsyncConnection, since_month: str = "") -> list[Head]:
-    """Where every chain ends now. One look-up per chain, whatever its length."""
+async def chain_heads(connection: AsyncConnection, since_month: str = "") -> list[ChainHead]:
+    """The last row of every chain. One look-up per chain, whatever its length."""
     query = text(HEADS[connection.dialect.name]).columns(*HEAD_COLUMNS)
-    return [Head(*row) for row in await connection.execute(query, {"since": since_month})]
+    return [ChainHead(*row) for row in await connection.execute(query, {"since": since_month})]
 
 
 async def database_name(connection: AsyncConnection) -> str:
-    """Tells the databases apart that may have used one data folder."""
+    """Distinguishes the databases that may have used the same data folder."""
     if connection.dialect.name == "sqlite":
-        return "sqlite"  # a folder has one
+        return "sqlite"  # a data folder has only one
     return f"postgresql {await connection.scalar(text('SELECT current_database()'))}"
+
+
+async def record_at(connection: AsyncConnection, position: RecordPosition) -> AuditRow | None:
+    column = audit_records.c
+    key = (column.month == position.month, column.chain_id == position.chain_id, column.seq == position.seq)
+    found = (await connection.execute(ROWS.where(*key))).first()
+    return AuditRow(*found) if found else None
+
+
+async def records_of_kind(connection: AsyncConnection, *kinds: str) -> list[AuditRow]:
+    """In the order in which they were made. For kinds with few records: keys and activations."""
+    query = ROWS.where(audit_records.c.kind.in_(kinds)).order_by(audit_records.c.record_id)
+    return [AuditRow(*row) for row in await connection.execute(query)]
+
+
+async def add_records(connection: AsyncConnection, rows: Sequence[AuditRow]) -> None:
+    """In the transaction of the connection. The writer's role may not read records, so nothing is returned."""
+    try:
+        await connection.execute(insert(audit_records).inline(), [row._asdict() for row in rows])
+    except IntegrityError as error:  # PostgreSQL has no partition for this month
+        raise DatabaseUnavailable from error
 
 
 async def has_records(connection: AsyncConnection) -> bool:
@@ -121,10 +185,10 @@ async def has_records(connection: AsyncConnection) -> bool:
 
 async def _pages(connection: AsyncConnection, query: Select[Any]) -> AsyncIterator[Sequence[Any]]:
     async with connection.stream(query.execution_options(yield_per=STREAM_ROWS)) as rows:
-        async for page in rows.partitions():  # one switch of tasks per page, not per row
+        async for page in rows.partitions():  # one task switch per page, not per row
             yield page
 
 
-def _linked(row: Iterable[Any]) -> Linked:
+def _linked(row: Iterable[Any]) -> LinkedRow:
     *columns, previous = row
-    return Linked(AuditRow(*columns), None if previous == NO_BYTES else previous)
+    return LinkedRow(AuditRow(*columns), None if previous == UNREADABLE_BYTES else previous)

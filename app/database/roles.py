@@ -1,10 +1,10 @@
-"""The three roles on PostgreSQL. Nobody logs in as one of them; a login is made a member.
+"""The three PostgreSQL roles. Nobody logs in as one of them; logins are members of them.
 
     normalcy_owner     owns the tables; for migrations and key management
     normalcy_writer    the service: adds records and activations, reads keys; cannot read, change or remove records
     normalcy_auditor   reads records, keys and activations; a service that answers audit queries is a member of both
 
-Where the migrating login may not create roles, everything stays its own, and the operator is told.
+Where the migrating login may not create roles, it owns everything itself, and the operator gets a note.
 """
 
 from sqlalchemy import Connection, text
@@ -14,11 +14,11 @@ from app.database.tables import activations
 
 OWNER, WRITER, AUDITOR = "normalcy_owner", "normalcy_writer", "normalcy_auditor"
 
-# Every column but the number: whoever chose it could place an activation before all later ones.
+# Every column but the id: whoever could choose it could make an activation the newest for ever.
 NEW_ACTIVATION = tuple(f"activations.{column.name}" for column in activations.c if column.name != "id")
-ACTIVATIONS_COUNTER = "activations_id_seq"
+ACTIVATION_IDS = "activations_id_seq"
 
-# All that the service's login may do with our tables and functions: what it has beyond this refuses its start.
+# All that the service's login may do with our tables and functions. With any right beyond these it does not start.
 GRANTS: dict[str, dict[str, tuple[str, ...]]] = {
     WRITER: {
         "audit_records": ("INSERT",),
@@ -31,9 +31,9 @@ GRANTS: dict[str, dict[str, tuple[str, ...]]] = {
     AUDITOR: {
         "audit_records": ("SELECT",),
         "activations": ("SELECT",),
-        ACTIVATIONS_COUNTER: ("SELECT",),  # verification compares the numbers of activations with it
-        # So that verification can compare the keys with their records. What is kept of a secret is the SHA-256 of 32
-        # random bytes: it opens nothing, and there is nothing to guess.
+        ACTIVATION_IDS: ("SELECT",),  # verification compares the ids of activations with it
+        # So that verification can compare the keys with their records. Of a secret only the SHA-256 of 32 random bytes
+        # is stored: it grants no access, and it cannot be guessed.
         "api_keys": ("SELECT",),
         "alembic_version": ("SELECT",),
     },
@@ -42,22 +42,23 @@ TABLE_OWNER = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_reg
 
 
 def become_owner(connection: Connection) -> tuple[str, ...]:
-    """Create what is missing, then act as the owner until the end of the transaction."""
-    refused = [
+    """Create missing roles, then act as the owner until the end of the transaction. Returns notes for the operator."""
+    not_created = [
         role for role in (OWNER, WRITER, AUDITOR) if not _exists(connection, role) and not _create(connection, role)
     ]
-    if refused:
+    if not_created:
         return (
-            f"This login may not create the roles {', '.join(refused)}: the tables are its own, unguarded by roles.",
+            f"This login may not create the roles {', '.join(not_created)}: it owns the tables itself, and no role "
+            "protects them.",
         )
-    owner = connection.scalar(text(TABLE_OWNER)) or OWNER  # they may be there, and somebody else's
+    owner = connection.scalar(text(TABLE_OWNER)) or OWNER  # existing tables may have another owner
     acting = f"SET LOCAL ROLE {_quoted(connection, owner)}"
     if not _attempt(connection, *_owner_grants(connection), acting):
-        return (f"This login may not act as {owner}: the tables are its own.",)
-    return () if owner == OWNER else (f"The tables belong to another role than {OWNER}; they were left so.",)
+        return (f"This login may not act as {owner}: it owns the tables itself.",)
+    return () if owner == OWNER else (f"The tables belong to {owner}, not to {OWNER}; this was not changed.",)
 
 
-def grant(connection: Connection) -> None:
+def grant_rights(connection: Connection) -> None:
     for role, grants in GRANTS.items():
         if _exists(connection, role):
             for name, privileges in grants.items():
@@ -67,7 +68,7 @@ def grant(connection: Connection) -> None:
 def _privileges_on(name: str, privileges: tuple[str, ...]) -> str:
     table, _, column = name.partition(".")
     of_column = f" ({column})" if column else ""
-    kind = "FUNCTION" if name.endswith(")") else "SEQUENCE" if name == ACTIVATIONS_COUNTER else "TABLE"
+    kind = "FUNCTION" if name.endswith(")") else "SEQUENCE" if name == ACTIVATION_IDS else "TABLE"
     return f"{', '.join(privilege + of_column for privilege in privileges)} ON {kind} {table}"
 
 
@@ -76,17 +77,17 @@ def _exists(connection: Connection, role: str) -> bool:
 
 
 def _create(connection: Connection, role: str) -> bool:
-    # Roles belong to the whole server: an upgrade of another database may have come first.
+    # Roles belong to the whole server: an upgrade of another database may have created it.
     return _attempt(connection, f"CREATE ROLE {role} NOLOGIN") or _exists(connection, role)
 
 
 def _owner_grants(connection: Connection) -> tuple[str, ...]:
     if connection.scalar(text("SELECT to_regclass('audit_records')")) is not None:
-        return ()  # granted when the tables were made
+        return ()  # granted when the tables were created
     schema = connection.scalar(text("SELECT quote_ident(current_schema())"))
     member = connection.scalar(text("SELECT pg_has_role(:role, 'MEMBER')"), {"role": OWNER})
     joining = () if member else (f"GRANT {OWNER} TO CURRENT_USER",)
-    others = f"GRANT USAGE ON SCHEMA {schema} TO {WRITER}, {AUDITOR}"  # the owner of tables could not grant this
+    others = f"GRANT USAGE ON SCHEMA {schema} TO {WRITER}, {AUDITOR}"  # the owner of the tables could not grant this
     return (*joining, f"GRANT USAGE, CREATE ON SCHEMA {schema} TO {OWNER}", others)
 
 

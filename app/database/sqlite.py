@@ -1,22 +1,23 @@
-"""The embedded database: one private file, write-ahead log, every commit synchronised to the disk.
+"""SQLite: one private file on a local disk, write-ahead log, every commit flushed to the disk, one serving process.
 
-The audit writer's statements run in one thread of their own. A statement that outlives its time cannot be stopped
+The audit writer's statements run in one thread of their own. A statement that exceeds its timeout cannot be stopped
 for certain, but whatever follows waits behind it in the same thread, so two never run at once.
 """
 
 import asyncio
+import fcntl
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-from app.database.appender import STATEMENT_SECONDS, AuditRow, Head
-from app.database.durability import sqlite_weakness
-from app.errors import DatabaseUnavailable
+from app.database.appender import SQLITE_SETTINGS, STATEMENT_SECONDS, sqlite_problem
+from app.database.records import AuditRow, ChainHead
+from app.errors import AlreadyServing, DatabaseNotReady, DatabaseUnavailable
 
 FILE_NAME = "normalcy.sqlite3"
 BUSY_SECONDS = 1.5  # below STATEMENT_SECONDS, so that a locked file is reported by SQLite itself
@@ -24,11 +25,13 @@ PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",  # NORMAL would lose acknowledged records on power loss
     f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}",
-    "PRAGMA recursive_triggers = ON",  # REPLACE then fires the triggers against deletion too
+    "PRAGMA recursive_triggers = ON",  # REPLACE then fires the delete triggers too
     "PRAGMA foreign_keys = ON",  # no activation without its record
 )
 INSERT = f"INSERT INTO audit_records VALUES ({', '.join('?' * len(AuditRow._fields))})"  # noqa: S608 - no input in it
 HEAD = "SELECT seq, row_hash FROM audit_records WHERE month = ? AND chain_id = ? ORDER BY seq DESC LIMIT 1"
+MOUNTS = Path("/proc/self/mounts")  # Linux; elsewhere nothing is known and nothing is refused
+NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "sshfs", "glusterfs", "ceph", "lustre", "afs")
 
 T = TypeVar("T")
 
@@ -38,22 +41,56 @@ class Executes(Protocol):
 
 
 def create_private_file(path: Path) -> None:
-    """Readable by this user alone from the first moment; SQLite gives its side files the same rights."""
+    """Readable by this user only, from the start; SQLite gives its other files the same permissions."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
-def prepare(connection: Executes) -> None:
+def set_pragmas(connection: Executes) -> None:
     for pragma in PRAGMAS:
         connection.execute(pragma)
+
+
+@contextmanager
+def serve_lock(database_file: Path) -> Iterator[None]:
+    """One serving process per file. The system releases the lock however the process dies: nothing to clean up."""
+    database_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock_file = database_file.with_suffix(".serve.lock")
+    handle = os.open(lock_file, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise AlreadyServing(str(database_file)) from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def check_local_folder(folder: Path, mounts: Path = MOUNTS) -> None:
+    """SQLite's locks and shared memory do not work over a network. Raises DatabaseNotReady."""
+    filesystem = _filesystem(folder.resolve(), mounts.read_text()) if mounts.exists() else ""
+    if any(name in filesystem for name in NETWORK_FILESYSTEMS):
+        raise DatabaseNotReady(
+            f"NORMALCY_DATA_DIR is on a network file system ({filesystem}), where an SQLite database is not safe: "
+            "choose a local folder, or set NORMALCY_DATABASE_URL."
+        )
+
+
+def _filesystem(folder: Path, mounts: str) -> str:
+    """The type of the innermost mount that holds the folder. A space in a path is written \\040 there."""
+    lines = [line.split() for line in mounts.splitlines()]
+    points = [(Path(line[1].replace("\\040", " ")), line[2]) for line in lines if len(line) > 2]
+    holding = [(len(point.parts), kind) for point, kind in points if folder.is_relative_to(point)]
+    return max(holding, key=lambda found: found[0], default=(0, ""))[1]
 
 
 class SqliteAppender:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="audit-sqlite")
-        self._connection: sqlite3.Connection | None = None  # of the thread
+        self._connection: sqlite3.Connection | None = None  # used in the thread only
         self._connected = False
 
     @property
@@ -64,15 +101,15 @@ class SqliteAppender:
         await self._in_thread(self._reopen)
         self._connected = True
 
-    async def weakness(self) -> str | None:
-        return await self._in_thread(self._weakness)
+    async def durability_problem(self) -> str | None:
+        return await self._in_thread(self._durability_problem)
 
     async def append(self, rows: list[AuditRow]) -> None:
         await self._in_thread(lambda: self._insert(rows))
 
-    async def head(self, month: str, chain_id: UUID) -> Head | None:
+    async def head(self, month: str, chain_id: UUID) -> ChainHead | None:
         found = await self._in_thread(lambda: self._open().execute(HEAD, (month, chain_id.hex)).fetchone())
-        return Head(month, chain_id, *found) if found else None
+        return ChainHead(month, chain_id, *found) if found else None
 
     def drop(self) -> None:
         self._connected = False
@@ -80,8 +117,8 @@ class SqliteAppender:
     async def close(self) -> None:
         self._connected = False
         with suppress(DatabaseUnavailable):
-            await self._in_thread(self._forget)
-        self._thread.shutdown(wait=False)  # a disk that hangs must not hang the event loop
+            await self._in_thread(self._close)
+        self._thread.shutdown(wait=False)  # a disk that hangs must not block the event loop
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         try:
@@ -96,18 +133,16 @@ class SqliteAppender:
         return self._connection
 
     def _reopen(self) -> None:
-        self._forget()
+        self._close()
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         self._connection = connection
-        prepare(connection)
+        set_pragmas(connection)
 
-    def _weakness(self) -> str | None:
-        [synchronous], [journal_mode] = (
-            self._open().execute(pragma).fetchone() for pragma in ("PRAGMA synchronous", "PRAGMA journal_mode")
-        )
-        return sqlite_weakness(synchronous, journal_mode)
+    def _durability_problem(self) -> str | None:
+        [synchronous], [journal_mode] = (self._open().execute(pragma).fetchone() for pragma in SQLITE_SETTINGS)
+        return sqlite_problem(synchronous, journal_mode)
 
-    def _forget(self) -> None:
+    def _close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

@@ -1,12 +1,21 @@
 """The tables, as both databases have them after the last migration.
 
-Times are text, `2026-11-15T10:30:00.123Z`: fixed width, so that their order is the order of time, and equal byte for
-byte to what the hashed payload says.
+Times are text, `2026-11-15T10:30:00.123Z`: fixed width, so that text order is time order, and equal byte for byte to
+the time in the hashed payload.
+
+SQLite stores a text in a column of bytes, or of numbers, if somebody puts one there. Reading such a row must not fail:
+verification has to report it as damaged. The lenient column types below therefore read a value of the wrong type as
+one that this program never writes.
 """
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    Dialect,
     ForeignKeyConstraint,
     Identity,
     Index,
@@ -20,38 +29,74 @@ from sqlalchemy import (
     text,
 )
 
-from app.database.tolerant import TolerantBytes, TolerantPlace, TolerantText, TolerantUuid
-
 metadata = MetaData()
 
+UNREADABLE_UUID = UUID(int=0)
+UNREADABLE_NUMBER = -1
+UNREADABLE_BYTES = b"\0not bytes"
+
+
+def decode_leniently(content: bytes) -> str:
+    """For SQLite's driver, which would refuse to return a text that is not UTF-8."""
+    return content.decode("utf-8", "backslashreplace")
+
+
+class LenientText(String):
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return lambda value: value if value is None or isinstance(value, str) else repr(value)
+
+
+class LenientBytes(LargeBinary):
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return lambda value: value if isinstance(value, bytes) else UNREADABLE_BYTES
+
+
+class LenientNumber(BigInteger):
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return lambda value: value if isinstance(value, int) else UNREADABLE_NUMBER
+
+
+class LenientUuid(Uuid[UUID]):
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return _uuid
+
+
+def _uuid(value: Any) -> UUID:
+    """Only the spelling that we write: another spelling of the same number is another key to SQLite."""
+    try:
+        found = UUID(value)
+    except (ValueError, TypeError, AttributeError):
+        return UNREADABLE_UUID
+    return found if found.hex == value else UNREADABLE_UUID
+
+
 # "C": plain byte order. A language's collation would be slower, and may change with the operating system.
-Text = String().with_variant(String(collation="C"), "postgresql")
-Counting = BigInteger().with_variant(Integer(), "sqlite")  # only INTEGER counts by itself in SQLite
+_text = String().with_variant(String(collation="C"), "postgresql")
+TextColumn = _text.with_variant(LenientText(), "sqlite")
+UuidColumn = Uuid().with_variant(LenientUuid(), "sqlite")
+BytesColumn = LargeBinary().with_variant(LenientBytes(), "sqlite")
+NumberColumn = BigInteger().with_variant(LenientNumber(), "sqlite")
+IdColumn = BigInteger().with_variant(Integer(), "sqlite")  # SQLite numbers rows by itself only if they are INTEGER
 
-# What verification compares is read even where somebody has damaged it.
-RecordText = Text.with_variant(TolerantText(), "sqlite")
-RecordUuid = Uuid().with_variant(TolerantUuid(), "sqlite")
-RecordBytes = LargeBinary().with_variant(TolerantBytes(), "sqlite")
-Place = BigInteger().with_variant(TolerantPlace(), "sqlite")
-
-# A chain lives in one month, so the key is a fence against a second writer although PostgreSQL partitions by month.
+# A chain lives in one month. So the primary key stops a second writer of a chain, although PostgreSQL partitions by
+# month.
 audit_records = Table(
     "audit_records",
     metadata,
-    Column("month", RecordText, primary_key=True),  # 2026-11, of the whole chain
-    Column("chain_id", RecordUuid, primary_key=True),
-    Column("seq", Place, primary_key=True),  # 1 is the genesis
-    Column("record_id", RecordUuid, nullable=False),
-    Column("request_id", RecordText),  # the caller's trace id: may repeat
+    Column("month", TextColumn, primary_key=True),  # 2026-11, of the whole chain
+    Column("chain_id", UuidColumn, primary_key=True),
+    Column("seq", NumberColumn, primary_key=True),  # 1 is the genesis
+    Column("record_id", UuidColumn, nullable=False),
+    Column("request_id", TextColumn),  # the caller's trace id: may repeat
     Column("item", Integer),
-    Column("kind", RecordText, nullable=False),
-    Column("at", RecordText, nullable=False),
-    Column("principal", RecordText, nullable=False),
+    Column("kind", TextColumn, nullable=False),
+    Column("at", TextColumn, nullable=False),
+    Column("principal", TextColumn, nullable=False),
     Column("status", Integer),
-    Column("site", RecordText),
-    Column("version", RecordText),
-    Column("payload", RecordBytes, nullable=False),  # the bytes that were hashed
-    Column("row_hash", RecordBytes, nullable=False),
+    Column("site", TextColumn),
+    Column("version", TextColumn),
+    Column("payload", BytesColumn, nullable=False),  # the bytes that were hashed
+    Column("row_hash", BytesColumn, nullable=False),
     Index("audit_records_request", "request_id"),
     Index("audit_records_time", "at", "record_id"),
     Index("audit_records_site", "site", "at", "record_id"),
@@ -62,9 +107,9 @@ audit_records = Table(
         postgresql_where=text("seq = 1"),
         sqlite_where=text("seq = 1"),
     ),
-    # What a checkpoint reads. In SQLite the rows lie in the tree of the key itself, where every look drags pages along.
+    # For checkpoints. SQLite stores whole rows in the tree of the key, where each look-up would read many pages.
     Index("audit_records_ends", "month", "chain_id", "seq", "row_hash", info={"only": "sqlite"}),
-    # Rows are found by their key alone in SQLite: a rowid would be a second way to replace one.
+    # In SQLite rows are addressed by their key only: a rowid would be a second way to replace one.
     sqlite_with_rowid=False,
     postgresql_partition_by="LIST (month)",
 )
@@ -72,28 +117,28 @@ audit_records = Table(
 api_keys = Table(
     "api_keys",
     metadata,
-    Column("key_id", RecordText, primary_key=True),
-    Column("name", RecordText, nullable=False),
-    Column("secret_sha256", RecordBytes, nullable=False),
-    Column("scopes", RecordText, nullable=False),  # separated by spaces
-    Column("created_at", RecordText, nullable=False),
-    Column("expires_at", RecordText),
-    Column("revoked_at", RecordText),
+    Column("key_id", TextColumn, primary_key=True),
+    Column("name", TextColumn, nullable=False),
+    Column("secret_sha256", BytesColumn, nullable=False),
+    Column("scopes", TextColumn, nullable=False),  # separated by spaces
+    Column("created_at", TextColumn, nullable=False),
+    Column("expires_at", TextColumn),
+    Column("revoked_at", TextColumn),
 )
 
 activations = Table(
     "activations",
     metadata,
-    Column("id", Counting, Identity(always=True), primary_key=True),
-    Column("site", RecordText, nullable=False),
-    Column("version", RecordText, nullable=False),
-    Column("sha256", RecordText, nullable=False),
-    Column("activated_at", RecordText, nullable=False),
-    Column("activated_by", RecordText, nullable=False),
-    # The place of the record that tells of it: no activation without one, and none shares another's.
-    Column("month", RecordText, nullable=False),
-    Column("chain_id", RecordUuid, nullable=False),
-    Column("seq", Place, nullable=False),
+    Column("id", IdColumn, Identity(always=True), primary_key=True),
+    Column("site", TextColumn, nullable=False),
+    Column("version", TextColumn, nullable=False),
+    Column("sha256", TextColumn, nullable=False),
+    Column("activated_at", TextColumn, nullable=False),
+    Column("activated_by", TextColumn, nullable=False),
+    # The position of its record: no activation without a record, and no record shared by two.
+    Column("month", TextColumn, nullable=False),
+    Column("chain_id", UuidColumn, nullable=False),
+    Column("seq", NumberColumn, nullable=False),
     UniqueConstraint("month", "chain_id", "seq", name="activations_one_record"),
     ForeignKeyConstraint(
         ["month", "chain_id", "seq"],

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import structlog
 
-from app.audit.checkpoint import Checkpoint, forgotten, parse, remembering, render, take_checkpoint
+from app.audit.checkpoint import Checkpoint, lost_ends, parse, render, take_checkpoint, with_lost_ends
 from app.database.engine import Database
 from app.database.records import database_name
 from app.errors import InvalidCheckpoint
@@ -91,8 +91,8 @@ class Checkpoints:
 
     def _save(self, taken: Checkpoint, before: Checkpoint | None) -> None:
         with self._saving:
-            merged = remembering(taken, self._last, before)
-            lost = len(forgotten(merged, taken))
+            merged = with_lost_ends(taken, self._last, before)
+            lost = len(lost_ends(merged, taken))
             if lost > self.lost_chains:
                 self._log.error("audit chains lost", chains=lost)
             self.lost_chains = lost
@@ -127,7 +127,7 @@ class CheckpointFolder:
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(self._path / LOCK):
             before = self.latest(taken.database)
-            merged = remembering(taken, before)
+            merged = with_lost_ends(taken, before)
             if before is None or merged.root != before.root:
                 name = f"{merged.taken_at[:10]}-{_slug(merged.database)}.jsonl"
                 replace_file(self._path / name, render(merged))

@@ -9,14 +9,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from sqlalchemy.exc import ProgrammingError
-
 import app
 from app.audit.writer import AuditWriter
 from app.clock import utc_now
-from app.database.engine import Database, open_database
+from app.database.engine import Database, command_connection
 from app.database.migrate import pending_migrations, upgrade
-from app.database.readiness import check_database
+from app.database.schema_checks import check_database
 from app.database.sqlite import FILE_NAME
 from app.errors import DatabaseNotReady, PendingMigrations
 from app.observability import make_metrics
@@ -31,7 +29,7 @@ from app.settings import Settings
 @asynccontextmanager
 async def command_database(settings: Settings) -> AsyncIterator[Database]:
     """Checked and ready for changes. An embedded database is created and migrated if necessary, as `serve` does."""
-    async with _open(settings) as database:
+    async with command_connection(settings) as database:
         if database.dialect == "sqlite" and await pending_migrations(database):
             await upgrade(database)
         await check_database(database)
@@ -42,7 +40,7 @@ async def command_database(settings: Settings) -> AsyncIterator[Database]:
 async def existing_database(settings: Settings) -> AsyncIterator[Database]:
     """To read the audit, even if the guards of its tables are missing. Creates nothing: an empty audit looks intact."""
     require_database(settings)
-    async with _open(settings) as database:
+    async with command_connection(settings) as database:
         missing = await pending_migrations(database)
         if missing:
             raise PendingMigrations(missing)
@@ -101,16 +99,3 @@ async def command_runtime(settings: Settings, command: str) -> AsyncIterator[Run
 def command_facts(settings: Settings, command: str) -> dict[str, Any]:
     """Which command writes a chain, for the first record of the chain."""
     return process_facts(settings) | {"command": command, "version": app.__version__}
-
-
-@asynccontextmanager
-async def _open(settings: Settings) -> AsyncIterator[Database]:
-    database = open_database(settings, statement_seconds=None)
-    try:
-        yield database
-    except ProgrammingError as error:  # the tables exist, otherwise the checks would have said so
-        raise DatabaseNotReady(
-            "The login of NORMALCY_DATABASE_URL lacks the rights that this command needs."
-        ) from error
-    finally:
-        await database.close()

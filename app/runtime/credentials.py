@@ -18,7 +18,7 @@ from app.audit.records import Kind, NewRecord
 from app.clock import parse_timestamp
 from app.database.engine import Database
 from app.database.keys import ApiKey, key_id_of
-from app.database.rights import Rights, login_rights
+from app.database.login_rights import LoginRights, login_rights
 from app.errors import DatabaseNotReady, InvalidSettings
 from app.settings import Settings
 
@@ -91,7 +91,7 @@ class Keyring:
     def principal(self, presented: str, now: datetime) -> Principal | None:
         """None unless the text is a known, live key with the right secret."""
         key = self._keys.get(key_id_of(presented) or "")
-        if key is None or not key.opens_with(presented, now):
+        if key is None or not key.accepts(presented, now):
             return None
         return Principal(key.key_id, key.scopes)
 
@@ -124,7 +124,7 @@ async def check_login(database: Database, settings: Settings) -> tuple[dict[str,
     if database.dialect == "sqlite":
         return ()  # there are no logins: whoever can read the file can write it
     async with database.reading() as connection:
-        rights = await connection.run_sync(login_rights)
+        rights = await login_rights(connection)
     if rights.excess and not settings.allow_owner_login:
         raise DatabaseNotReady(
             f"The service's PostgreSQL login can do more than add and read records: {_listed(rights.excess)}. "
@@ -134,14 +134,14 @@ async def check_login(database: Database, settings: Settings) -> tuple[dict[str,
     return (*_owner_login(rights), *_other_roles(rights))
 
 
-def _owner_login(rights: Rights) -> tuple[dict[str, str], ...]:
+def _owner_login(rights: LoginRights) -> tuple[dict[str, str], ...]:
     if not rights.excess:
         return ()
     structlog.get_logger("start").warning("owner login", consequence=OWNER_LOGIN, rights=_listed(rights.excess))
     return ({"code": "owner_login", "message": OWNER_LOGIN},)
 
 
-def _other_roles(rights: Rights) -> tuple[dict[str, str], ...]:
+def _other_roles(rights: LoginRights) -> tuple[dict[str, str], ...]:
     if not rights.of_others:
         return ()
     roles = _listed(rights.of_others)

@@ -9,13 +9,12 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.clock import utc_now
 from app.database.activations import Activation, activations_since, current_activations
-from app.database.engine import Database
+from app.database.engine import Connection, Database
 from app.database.keys import list_keys
-from app.database.partitions import FEWEST_AHEAD, partitions_ahead
+from app.database.migrate import FEWEST_AHEAD, partitions_ahead
 from app.errors import DatabaseUnavailable, NormalcyError
 from app.observability import describe_failure
 from app.runtime.credentials import Keyring
@@ -89,9 +88,9 @@ class DatabasePoller:
                     self._log.info("version activated", **asdict(self._loaded_models.find_current(wanted.site).ref))
             self._last_activation = max([self._last_activation, *(activation.id for activation in activations)])
 
-    async def _count_partitions(self, connection: AsyncConnection) -> None:
+    async def _count_partitions(self, connection: Connection) -> None:
         if time.monotonic() - self._partitions_checked >= PARTITION_CHECK_SECONDS:
-            self.months_ahead = await connection.run_sync(partitions_ahead, utc_now())
+            self.months_ahead = await partitions_ahead(connection, utc_now())
             self._partitions_checked = time.monotonic()
 
     def _to_retry(self) -> list[WantedVersion]:

@@ -16,9 +16,9 @@ from app.audit.writer import AuditWriter
 from app.build_info import UNKNOWN, source_commit
 from app.clock import utc_now
 from app.database.engine import Database, open_database
-from app.database.lock import serving_alone
 from app.database.migrate import upgrade
-from app.database.readiness import check_database
+from app.database.schema_checks import check_database
+from app.database.sqlite import serve_lock
 from app.formats.answer import ServiceInfo, service_provenance
 from app.inference.microbatch import MicroBatcher
 from app.inference.scoring import Scored, score_with_tails
@@ -65,8 +65,8 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
         database = open_database(settings)
         stack.push_async_callback(database.close)
         if database.dialect == "sqlite":
-            stack.enter_context(serving_alone(database.file))
-            await upgrade(database.unbounded())
+            stack.enter_context(serve_lock(database.file))
+            await upgrade(database.without_timeouts())
         await check_database(database)
         login_warnings = await check_login(database, settings)
         loaded_models, keyring, metrics = LoadedModels(settings.models_dir, backend), Keyring(), make_metrics()

@@ -11,7 +11,7 @@ from app.audit.lookup import LARGEST_PAGE, PAGE, Page, as_dict, find_records
 from app.audit.records import NewRecord
 from app.clock import utc_now
 from app.database.engine import Database
-from app.database.records import Filter, heads, stream
+from app.database.records import Filter, chain_heads, stream_records
 from app.errors import UnknownRecord
 from app.files import new_file
 from app.runtime.command import command_writer, existing_database
@@ -103,9 +103,9 @@ async def _export(database: Database, wanted: Filter, file: BinaryIO, layout: Ex
 async def _stream(database: Database, wanted: Filter, report: Report) -> AsyncGenerator[Json]:
     async with database.reading() as connection:
         # The total is of all records, so the progress of a filtered export may end early.
-        total = sum(head.seq for head in await heads(connection, (wanted.start or "")[:7]))
+        total = sum(head.seq for head in await chain_heads(connection, (wanted.start or "")[:7]))
         seen = 0
-        async for page in stream(connection, wanted):
+        async for page in stream_records(connection, wanted):
             for linked in page:
                 yield as_dict(linked)
             seen += len(page)

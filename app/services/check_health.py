@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from app.database.keys import EXPIRY_NOTICE
-from app.database.partitions import FEWEST_AHEAD
+from app.database.migrate import FEWEST_AHEAD
 from app.inference.executor import LoadedModel
 from app.inference.golden import check_model
 from app.runtime.checkpoints import Checkpoints

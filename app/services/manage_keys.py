@@ -27,7 +27,7 @@ async def create_key(
 async def revoke_key(settings: Settings, by: str, key_id: str) -> ApiKey:
     require_database(settings)
     async with command_database(settings) as database, database.writing() as connection:
-        return await changes.end_key(connection, key_id, by, command_facts(settings, "keys revoke"), utc_now())
+        return await changes.revoke_key(connection, key_id, by, command_facts(settings, "keys revoke"), utc_now())
 
 
 async def list_keys(settings: Settings) -> list[ApiKey]:

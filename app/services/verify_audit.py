@@ -11,19 +11,22 @@ from pathlib import Path
 from typing import Literal
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from app.audit import checkpoint as checkpoints
+from app.audit.chain import DamageKind
 from app.audit.checkpoint import Checkpoint, take_checkpoint
-from app.audit.damage import Damage
-from app.audit.tables import RowFinding, compare_tables
-from app.audit.verify import Coverage, Finding, OpenChain, verify
+from app.audit.verify import ChainFinding, Coverage, OpenChain, RowFinding, verify_chains, verify_tables
 from app.clock import utc_now
-from app.database.appender import AuditRow
-from app.database.engine import Database
-from app.database.place import record_at
-from app.database.readiness import check_guards
-from app.database.records import database_name, has_records, heads, stream_chains
+from app.database.engine import Connection, Database
+from app.database.records import (
+    AuditRow,
+    RecordPosition,
+    chain_heads,
+    database_name,
+    has_records,
+    record_at,
+    stream_chains,
+)
+from app.database.schema_checks import check_schema
 from app.errors import DatabaseNotReady, InvalidCheckpoint
 from app.files import new_file
 from app.runtime.checkpoints import FOLDER, checkpoint_files
@@ -38,7 +41,7 @@ CheckpointChoice = Path | Literal["folder", "none"]
 class Tampering:
     """One thing that is wrong. Of a chain only the first damage is reported."""
 
-    damage: Damage
+    damage: DamageKind
     detail: str
     record_id: UUID | None = None  # None: the record is the one that is missing, or there is no single record
     request_id: str | None = None
@@ -73,13 +76,13 @@ async def verify_audit(
     async with existing_database(settings) as database:
         stored = await read_checkpoints(database, settings.data_dir, choice, since_month)
         async with database.reading() as connection:
-            result = await verify(_rows(connection, since_month, report), stored.coverage)
+            result = await verify_chains(_rows(connection, since_month, report), stored.coverage)
             tampering = (
                 *[await _locate(connection, finding) for finding in result.findings],
                 *await _check_not_emptied(connection, stored),
                 *await _check_guards(database),
             )
-            rows = await compare_tables(connection)
+            rows = await verify_tables(connection)
     return AuditVerification(
         not (tampering or rows),
         result.records,
@@ -143,9 +146,9 @@ def _read_checkpoint(path: Path) -> Checkpoint:
         raise InvalidCheckpoint(f"{path}: {error}") from error
 
 
-async def _rows(connection: AsyncConnection, since_month: str, report: Report) -> AsyncIterator[list[AuditRow]]:
+async def _rows(connection: Connection, since_month: str, report: Report) -> AsyncIterator[list[AuditRow]]:
     """All rows in pages, reporting progress."""
-    total = sum(head.seq for head in await heads(connection, since_month))
+    total = sum(head.seq for head in await chain_heads(connection, since_month))
     seen = 0
     async for page in stream_chains(connection, since_month):
         yield page
@@ -153,13 +156,13 @@ async def _rows(connection: AsyncConnection, since_month: str, report: Report) -
         report(f"{seen} records", min(1.0, seen / total) if total else 1.0)
 
 
-async def _locate(connection: AsyncConnection, finding: Finding) -> Tampering:
+async def _locate(connection: Connection, finding: ChainFinding) -> Tampering:
     """Names the damaged record; if it is missing, the one before it."""
     chain = finding.month, finding.chain_id
-    row = await record_at(connection, *chain, finding.seq)
+    row = await record_at(connection, RecordPosition(*chain, finding.seq))
     if row is not None:
         return Tampering(finding.damage, finding.detail, row.record_id, row.request_id, *chain, finding.seq)
-    before = await record_at(connection, *chain, finding.seq - 1)
+    before = await record_at(connection, RecordPosition(*chain, finding.seq - 1))
     detail = finding.detail + (f", after {_name(before)}" if before else "")
     return Tampering(finding.damage, detail, None, None, *chain, finding.seq)
 
@@ -168,17 +171,17 @@ def _name(row: AuditRow) -> str:
     return f"record {row.record_id}" + (f" of request {row.request_id}" if row.request_id else "")
 
 
-async def _check_not_emptied(connection: AsyncConnection, stored: StoredCheckpoints) -> list[Tampering]:
+async def _check_not_emptied(connection: Connection, stored: StoredCheckpoints) -> list[Tampering]:
     """A new database has no records either; only a checkpoint shows that there were some."""
     if stored.cover_records and not await has_records(connection):
-        return [Tampering(Damage.EMPTIED, "there is no record at all, and checkpoints cover some")]
+        return [Tampering(DamageKind.EMPTIED, "there is no record at all, and checkpoints cover some")]
     return []
 
 
 async def _check_guards(database: Database) -> list[Tampering]:
     async with database.reading() as connection:
         try:
-            await connection.run_sync(check_guards)
+            await check_schema(connection)
         except DatabaseNotReady as error:
-            return [Tampering(Damage.UNGUARDED, str(error).rstrip("."))]
+            return [Tampering(DamageKind.UNGUARDED, str(error).rstrip("."))]
     return []

@@ -11,9 +11,9 @@ from app.audit.chain import SERVICE
 from app.audit.changes import activation_change, key_change, short_chain
 from app.audit.records import NewRecord
 from app.clock import utc_now
-from app.database.appender import AuditRow
 from app.database.keys import ApiKey
-from app.database.partitions import create_ahead
+from app.database.migrate import create_partitions
+from app.database.records import AuditRow
 from app.domain.card import ModelRef
 
 revision = "0004"
@@ -69,7 +69,7 @@ def _adopt(
         after = number
     rows = short_chain(drafts, {"command": "db upgrade", "revision": revision}, now)
     if connection.dialect.name == "postgresql":
-        create_ahead(connection, now)
+        create_partitions(connection, now)
     connection.execute(sa.insert(RECORDS).inline(), [row._asdict() for row in rows])
     return {row[0]: rows[place] for place, row in enumerate(activations, start=1 + len(keys))}
 

@@ -2,7 +2,8 @@
 
 from uuid import UUID
 
-from app.database.appender import Appender, AuditRow, Head
+from app.database.appender import Appender
+from app.database.records import AuditRow, ChainHead
 from app.errors import DatabaseUnavailable
 
 
@@ -21,8 +22,8 @@ class FaultyAppender:
     async def connect(self) -> None:
         await self.real.connect()
 
-    async def weakness(self) -> str | None:
-        return await self.real.weakness()
+    async def durability_problem(self) -> str | None:
+        return await self.real.durability_problem()
 
     async def append(self, rows: list[AuditRow]) -> None:
         fault, self.fault = self.fault, ""
@@ -33,7 +34,7 @@ class FaultyAppender:
         if fault:
             raise DatabaseUnavailable
 
-    async def head(self, month: str, chain_id: UUID) -> Head | None:
+    async def head(self, month: str, chain_id: UUID) -> ChainHead | None:
         return await self.real.head(month, chain_id)
 
     def drop(self) -> None:

@@ -12,13 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.audit import changes
 from app.audit.checkpoint import Checkpoint
 from app.audit.records import NewRecord
-from app.audit.verify import Coverage, Verification, verify
+from app.audit.verify import ChainVerification, Coverage, verify_chains
 from app.audit.writer import AuditWriter
 from app.clock import utc_now
 from app.database.activations import Activation
-from app.database.appender import AuditRow
 from app.database.engine import Database
-from app.database.records import stream_chains
+from app.database.records import AuditRow, stream_chains
 from app.database.tables import audit_records
 from app.domain.card import ModelRef
 from app.errors import AuditUnavailable
@@ -72,9 +71,9 @@ async def all_rows(database: Database) -> list[AuditRow]:
         return [row async for page in stream_chains(connection) for row in page]
 
 
-async def verified(database: Database, checkpoint: Checkpoint | None = None) -> Verification:
+async def verified(database: Database, checkpoint: Checkpoint | None = None) -> ChainVerification:
     async with database.reading() as connection:
-        return await verify(stream_chains(connection), Coverage(*[checkpoint] if checkpoint else []))
+        return await verify_chains(stream_chains(connection), Coverage(*[checkpoint] if checkpoint else []))
 
 
 @asynccontextmanager
@@ -88,12 +87,14 @@ async def unguarded(database: Database) -> AsyncIterator[AsyncConnection]:
         await connection.rollback()
 
 
-async def tampered(database: Database, *statements: Executable, checkpoint: Checkpoint | None = None) -> Verification:
+async def tampered(
+    database: Database, *statements: Executable, checkpoint: Checkpoint | None = None
+) -> ChainVerification:
     """What verification finds after these statements, which are undone again."""
     async with unguarded(database) as connection:
         for statement in statements:
             await connection.execute(statement)
-        return await verify(stream_chains(connection), Coverage(*[checkpoint] if checkpoint else []))
+        return await verify_chains(stream_chains(connection), Coverage(*[checkpoint] if checkpoint else []))
 
 
 def inserting(rows: list[AuditRow]) -> Executable:

@@ -7,9 +7,9 @@ from sqlalchemy.exc import DBAPIError
 from app.audit.writer import AuditWriter
 from app.clock import month_of, utc_now
 from app.database.activations import activations_since
-from app.database.appender import AuditRow
 from app.database.engine import Database
-from app.database.partitions import partition_name
+from app.database.migrate import partition_name
+from app.database.records import AuditRow
 from app.errors import DatabaseUnavailable
 from tests.audit.recording import activate, all_rows, score
 

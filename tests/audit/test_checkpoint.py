@@ -5,16 +5,14 @@ import hashlib
 import pytest
 from sqlalchemy import delete, text
 
-from app.audit.chain import link
+from app.audit.chain import DamageKind, link
 from app.audit.checkpoint import Checkpoint, merkle_root, parse, render, take_checkpoint
-from app.audit.damage import Damage
 from app.audit.records import encode
-from app.audit.verify import Coverage, verify
+from app.audit.verify import Coverage, verify_chains
 from app.audit.writer import AuditWriter
 from app.clock import utc_now
-from app.database.appender import Head
 from app.database.engine import Database
-from app.database.records import stream_chains
+from app.database.records import ChainHead, stream_chains
 from app.database.tables import audit_records
 from app.errors import InvalidCheckpoint
 from tests.audit.recording import all_rows, inserting, score, tampered, unguarded, verified
@@ -45,7 +43,7 @@ async def test_a_cut_tail_and_a_missing_chain_are_found(writer: AuditWriter, dat
         cut = delete(audit_records).where(audit_records.c.seq > kept)
         assert (await tampered(database, cut)).intact
         (finding,) = (await tampered(database, cut, checkpoint=checkpoint)).findings
-        assert (finding.damage, finding.seq) == (Damage.TRUNCATED if kept else Damage.VANISHED, kept + 1)
+        assert (finding.damage, finding.seq) == (DamageKind.TRUNCATED if kept else DamageKind.VANISHED, kept + 1)
 
 
 @anyio
@@ -55,12 +53,12 @@ async def test_a_chain_that_was_written_anew_is_found(writer: AuditWriter, datab
     await writer.stop()
     checkpoint = await checkpoint_of(database)
     first, *_, last = await all_rows(database)
-    start = Head(first.month, first.chain_id, 1, first.row_hash)
+    start = ChainHead(first.month, first.chain_id, 1, first.row_hash)
     forged, _ = link(start, [encode(score("forged")) for _ in range(last.seq - 1)])
     rewriting = delete(audit_records).where(audit_records.c.seq > 1), inserting(forged)
     assert (await tampered(database, *rewriting)).intact
     (finding,) = (await tampered(database, *rewriting, checkpoint=checkpoint)).findings
-    assert (finding.damage, finding.seq) == (Damage.REWRITTEN, last.seq)
+    assert (finding.damage, finding.seq) == (DamageKind.REWRITTEN, last.seq)
 
 
 @anyio
@@ -88,9 +86,9 @@ async def test_several_checkpoints_are_all_held_against_the_chains(writer: Audit
         await connection.execute(delete(audit_records).where(audit_records.c.seq > 2))
         after = await take_checkpoint(connection, utc_now())
         for kept in ([honest, after], [after, honest]):
-            (finding,) = (await verify(stream_chains(connection), Coverage(*kept))).findings
-            assert (finding.damage, finding.seq) == (Damage.TRUNCATED, 3)
-        assert (await verify(stream_chains(connection), Coverage(after))).intact
+            (finding,) = (await verify_chains(stream_chains(connection), Coverage(*kept))).findings
+            assert (finding.damage, finding.seq) == (DamageKind.TRUNCATED, 3)
+        assert (await verify_chains(stream_chains(connection), Coverage(after))).intact
 
 
 @anyio

@@ -13,7 +13,7 @@ from app.audit.changes import add_key
 from app.audit.writer import AuditWriter
 from app.clock import utc_now
 from app.database import sqlite
-from app.database.durability import PostgresDurability, postgres_weakness, sqlite_weakness
+from app.database.appender import PostgresSettings, postgres_problem, sqlite_problem
 from app.database.engine import Database, open_database
 from app.database.keys import make_key
 from app.errors import AuditUnavailable, NotDurable
@@ -26,13 +26,13 @@ pytestmark = pytest.mark.anyio
 OpenWriter = Callable[..., Awaitable[AuditWriter]]
 ON_POSTGRES = pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 ON_SQLITE = pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
-DURABLE = PostgresDurability("on", "on", "on", "", has_unlogged_records=False)
+DURABLE = PostgresSettings("on", "on", "on", "", has_unlogged_records=False)
 STANDBY = DURABLE._replace(synchronous_standby_names="another machine")
 
 
 @pytest.mark.parametrize("commit", ["on", "remote_apply", "remote_write", "local"])
 def test_without_standbys_whatever_waits_for_the_disk_is_accepted(commit: str) -> None:
-    assert postgres_weakness(DURABLE._replace(synchronous_commit=commit)) is None
+    assert postgres_problem(DURABLE._replace(synchronous_commit=commit)) is None
 
 
 @pytest.mark.parametrize(
@@ -42,23 +42,23 @@ def test_without_standbys_whatever_waits_for_the_disk_is_accepted(commit: str) -
         (DURABLE._replace(full_page_writes="off"), "full_page_writes=off"),
         (DURABLE._replace(synchronous_commit="off"), "synchronous_commit=off"),
         (DURABLE._replace(has_unlogged_records=True), "UNLOGGED"),
-        (STANDBY._replace(synchronous_commit="local"), "synchronous_commit=local beside synchronous standbys"),
+        (STANDBY._replace(synchronous_commit="local"), "synchronous_commit=local although it has synchronous standbys"),
         (STANDBY._replace(synchronous_commit="remote_write"), "synchronous_commit=remote_write"),
     ],
 )
-def test_what_could_lose_a_record_is_named(found: PostgresDurability, named: str) -> None:
-    assert named in str(postgres_weakness(found))
+def test_what_could_lose_a_record_is_named(found: PostgresSettings, named: str) -> None:
+    assert named in str(postgres_problem(found))
 
 
 @pytest.mark.parametrize("commit", ["on", "remote_apply"])
 def test_with_standbys_the_record_waits_for_their_disks_too(commit: str) -> None:
-    assert postgres_weakness(STANDBY._replace(synchronous_commit=commit)) is None
+    assert postgres_problem(STANDBY._replace(synchronous_commit=commit)) is None
 
 
 def test_sqlite_needs_full_and_its_write_ahead_log() -> None:
-    assert sqlite_weakness(2, "wal") is sqlite_weakness(3, "wal") is None
-    assert "synchronous=1" in str(sqlite_weakness(1, "wal"))
-    assert "journal_mode=memory" in str(sqlite_weakness(2, "memory"))
+    assert sqlite_problem(2, "wal") is sqlite_problem(3, "wal") is None
+    assert "synchronous=1" in str(sqlite_problem(1, "wal"))
+    assert "journal_mode=memory" in str(sqlite_problem(2, "memory"))
 
 
 @ON_POSTGRES
@@ -123,7 +123,7 @@ async def test_a_month_that_a_crash_would_empty_is_noticed(database: Database, o
         await connection.commit()
         try:
             await appender.connect()
-            assert "UNLOGGED" in str(await appender.weakness())
+            assert "UNLOGGED" in str(await appender.durability_problem())
         finally:
             await appender.close()
             await connection.execute(text("ALTER TABLE audit_records DETACH PARTITION elsewhere"))

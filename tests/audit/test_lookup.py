@@ -11,7 +11,7 @@ from app.audit.lookup import LARGEST_PAGE, as_dict, find_records
 from app.audit.writer import AuditWriter
 from app.clock import timestamp
 from app.database.engine import Database
-from app.database.records import BY_TIME, LINKED, Filter, stream
+from app.database.records import BY_TIME, LINKED, Filter, stream_records
 from app.database.tables import audit_records
 from app.domain.card import ModelRef
 from app.errors import InvalidCursor
@@ -140,7 +140,7 @@ async def damages(connection: AsyncConnection) -> dict[str, str | None]:
     """Told in a page and in a stream alike."""
     wanted = Filter(site="SoV")
     shown = (await find_records(connection, wanted)).records
-    streamed = [as_dict(linked) async for page in stream(connection, wanted) for linked in page]
+    streamed = [as_dict(linked) async for page in stream_records(connection, wanted) for linked in page]
     assert shown == streamed
     assert [record["damaged"] for record in shown] == ["damage" in record for record in shown]
     return {record["request_id"]: record["damage"]["kind"] if record["damaged"] else None for record in shown}

@@ -8,7 +8,7 @@ import pytest
 
 from app.audit import refusals
 from app.audit.records import NewRecord
-from app.audit.refusals import KINDS_OF_STRANGERS, SINGLE_RECORDS, RefusalRecorder
+from app.audit.refusals import ANONYMOUS_KINDS, SINGLE_RECORDS, RefusalRecorder
 from app.audit.writer import AuditWriter
 from app.clock import utc_now
 from app.database.engine import Database
@@ -39,7 +39,7 @@ async def test_a_second_of_the_same_refusal_is_one_row_that_says_how_many(
     recorder: RefusalRecorder, writer: AuditWriter, database: Database, metrics: Metrics
 ) -> None:
     for number in range(5000):
-        recorder.record(refusal("nobody", f"r-{number}"), is_known=False)
+        recorder.record(refusal("nobody", f"r-{number}"), is_authenticated=False)
     recorder.close()
     [row] = await recorded(writer, database)
     assert (row["principal"], row["route"], row["status"], row["request_id"]) == ("nobody", ROUTE, 401, None)
@@ -53,7 +53,7 @@ async def test_a_second_of_the_same_refusal_is_one_row_that_says_how_many(
 async def test_one_refusal_in_its_second_keeps_its_request_id(
     recorder: RefusalRecorder, writer: AuditWriter, database: Database
 ) -> None:
-    recorder.record(refusal("nobody", "alone"), is_known=False)
+    recorder.record(refusal("nobody", "alone"), is_authenticated=False)
     recorder.close()
     [row] = await recorded(writer, database)
     assert (row["request_id"], "count" in row["output"]) == ("alone", False)
@@ -63,10 +63,10 @@ async def test_strangers_cannot_make_many_rows_by_being_refused_in_many_ways(
     recorder: RefusalRecorder, writer: AuditWriter, database: Database
 ) -> None:
     for number in range(300):
-        recorder.record(refusal("nobody", route=f"/v1/{number % 30}", status=400 + number % 2), is_known=False)
+        recorder.record(refusal("nobody", route=f"/v1/{number % 30}", status=400 + number % 2), is_authenticated=False)
     recorder.close()
     rows = await recorded(writer, database)
-    assert len(rows) == KINDS_OF_STRANGERS + 1
+    assert len(rows) == ANONYMOUS_KINDS + 1
     assert sum(row["output"]["count"] for row in rows) == 300
     mixed = rows[-1]
     assert (mixed["principal"], mixed["route"], mixed["status"]) == ("several", None, None)
@@ -78,8 +78,8 @@ async def test_known_callers_are_recorded_one_by_one_up_to_a_bound_each(
     recorder: RefusalRecorder, writer: AuditWriter, database: Database
 ) -> None:
     for number in range(500):
-        recorder.record(refusal("careless", f"c-{number}", status=422), is_known=True)
-    recorder.record(refusal("careful", "c", status=422), is_known=True)
+        recorder.record(refusal("careless", f"c-{number}", status=422), is_authenticated=True)
+    recorder.record(refusal("careful", "c", status=422), is_authenticated=True)
     recorder.close()
     rows = await recorded(writer, database)
     alone = [row["request_id"] for row in rows if row["request_id"]]
@@ -91,12 +91,12 @@ async def test_known_callers_are_recorded_one_by_one_up_to_a_bound_each(
 async def test_sums_are_written_while_the_flood_goes_on(
     recorder: RefusalRecorder, writer: AuditWriter, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refusals, "SUM_SECONDS", 0.01)
-    recorder.record(refusal("nobody", "first"), is_known=False)
+    monkeypatch.setattr(refusals, "AGGREGATION_SECONDS", 0.01)
+    recorder.record(refusal("nobody", "first"), is_authenticated=False)
     async with asyncio.timeout(30):
         while not [row for row in await all_rows(database) if row.kind == "refusal"]:
             await asyncio.sleep(0.01)
-    recorder.record(refusal("nobody", "second"), is_known=False)
+    recorder.record(refusal("nobody", "second"), is_authenticated=False)
     recorder.close()
     assert [row["request_id"] for row in await recorded(writer, database)] == ["first", "second"]
 
@@ -104,12 +104,12 @@ async def test_sums_are_written_while_the_flood_goes_on(
 async def test_a_sum_that_the_queue_cannot_take_waits_and_is_not_lost(
     recorder: RefusalRecorder, writer: AuditWriter, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refusals, "SUM_SECONDS", 0.01)
+    monkeypatch.setattr(refusals, "AGGREGATION_SECONDS", 0.01)
     async with writes_blocked(database):
         scores = [asyncio.create_task(writer.write([score()])) for _ in range(400)]
         await asyncio.sleep(0.05)
         for _ in range(3):
-            recorder.record(refusal("nobody"), is_known=False)
+            recorder.record(refusal("nobody"), is_authenticated=False)
         await asyncio.sleep(0.1)  # several ends of a second, all in vain
     await asyncio.gather(*scores, return_exceptions=True)
     recorder.close()
@@ -121,7 +121,7 @@ async def test_what_cannot_be_written_at_the_end_is_counted(
     recorder: RefusalRecorder, writer: AuditWriter, metrics: Metrics
 ) -> None:
     for _ in range(7):
-        recorder.record(refusal("nobody"), is_known=False)
+        recorder.record(refusal("nobody"), is_authenticated=False)
     await writer.stop()
     recorder.close()
     assert metrics.registry.get_sample_value("normalcy_audit_dropped_total") == 7

@@ -6,15 +6,15 @@ from typing import NamedTuple
 import pytest
 from sqlalchemy import Executable, Update, Uuid, bindparam, delete, insert, text, update
 
-from app.audit.changes import activation_change, add_key, end_key, key_change, key_columns, short_chain
+from app.audit.changes import activation_change, add_key, key_change, key_columns, revoke_key, short_chain
 from app.audit.records import NewRecord
-from app.audit.tables import RowDamage, RowFinding, compare_tables
+from app.audit.verify import RowDamageKind, RowFinding, verify_tables
 from app.audit.writer import AuditWriter
 from app.clock import timestamp, utc_now
 from app.database.activations import Activation, all_activations
 from app.database.engine import Database
 from app.database.keys import ApiKey, list_keys, make_key
-from app.database.place import add_records
+from app.database.records import add_records
 from app.database.tables import activations, api_keys
 from app.domain.card import ModelRef
 from app.errors import ActivationFailed
@@ -42,7 +42,7 @@ async def kept(database: Database) -> Kept:
     async with database.writing() as connection:
         for key in keys:
             await add_key(connection, key, "admin", FACTS, NOW)
-        revoked = await end_key(connection, keys[1].key_id, "admin", FACTS, NOW)
+        revoked = await revoke_key(connection, keys[1].key_id, "admin", FACTS, NOW)
         await activate(connection)
         await activate(connection, NEWER)
         await activate(connection, ModelRef("AA", "1.0.0", "ef" * 32))
@@ -62,12 +62,12 @@ async def found(database: Database, *statements: Executable) -> list[RowFinding]
             await connection.execute(text(guard))
         for statement in statements:
             await connection.execute(statement)
-        findings = await compare_tables(connection)
+        findings = await verify_tables(connection)
         await connection.rollback()
     return list(findings)
 
 
-async def damages(database: Database, *statements: Executable) -> list[tuple[RowDamage, str, str]]:
+async def damages(database: Database, *statements: Executable) -> list[tuple[RowDamageKind, str, str]]:
     return [(finding.damage, finding.table, finding.row) for finding in await found(database, *statements)]
 
 
@@ -98,14 +98,14 @@ async def test_every_changed_column_of_a_key_is_named(kept: Kept, database: Data
     assert set(changes) == set(key_columns(kept.live)) - {"key_id"}
     for name, values in changes.items():
         [finding] = await found(database, key_of(kept.live).values(values))
-        assert (finding.damage, finding.row) == (RowDamage.ROW_CHANGED, kept.live.key_id)
-        assert finding.detail == f"other than on record: {name}"
+        assert (finding.damage, finding.row) == (RowDamageKind.ROW_CHANGED, kept.live.key_id)
+        assert finding.detail == f"columns differ from the record: {name}"
 
 
 @pytest.mark.parametrize("when", [None, timestamp(NOW + timedelta(days=9))], ids=["undone", "moved"])
 async def test_a_revocation_that_was_undone_or_moved_is_named(kept: Kept, database: Database, when: str | None) -> None:
     [finding] = await found(database, key_of(kept.revoked).values(revoked_at=when))
-    assert (finding.damage, finding.row) == (RowDamage.ROW_CHANGED, kept.revoked.key_id)
+    assert (finding.damage, finding.row) == (RowDamageKind.ROW_CHANGED, kept.revoked.key_id)
     assert "revoked_at" in finding.detail
 
 
@@ -119,10 +119,10 @@ async def test_a_key_that_nobody_recorded_and_one_that_is_gone_are_named(kept: K
         "created_at": smuggled.created_at,
     }
     assert await damages(database, insert(api_keys).values(columns)) == [
-        (RowDamage.NO_RECORD, "api_keys", smuggled.key_id)
+        (RowDamageKind.NO_RECORD, "api_keys", smuggled.key_id)
     ]
     gone = delete(api_keys).where(api_keys.c.key_id == kept.revoked.key_id)
-    assert await damages(database, gone) == [(RowDamage.ROW_GONE, "api_keys", kept.revoked.key_id)]
+    assert await damages(database, gone) == [(RowDamageKind.ROW_GONE, "api_keys", kept.revoked.key_id)]
 
 
 async def test_a_second_record_of_the_same_key_changes_nothing(kept: Kept, database: Database) -> None:
@@ -132,7 +132,7 @@ async def test_a_second_record_of_the_same_key_changes_nothing(kept: Kept, datab
         told = key_change("created", wider) | {"key_id": kept.live.key_id}
         await add_records(connection, short_chain([NewRecord("key", NOW, "x", output=told)], FACTS, NOW))
     [finding] = await found(database)
-    assert (finding.damage, finding.row) == (RowDamage.ROW_CHANGED, kept.live.key_id)
+    assert (finding.damage, finding.row) == (RowDamageKind.ROW_CHANGED, kept.live.key_id)
     assert "second record" in finding.detail
 
 
@@ -141,14 +141,14 @@ async def test_every_changed_column_of_an_activation_is_named(kept: Kept, databa
     for name in ("site", "version", "sha256", "activated_at", "activated_by"):
         change = update(activations).where(activations.c.id == row.id).values({name: "other"})
         [finding] = await found(database, change)
-        assert (finding.damage, finding.row) == (RowDamage.ROW_CHANGED, str(row.id))
-        assert finding.detail == f"other than on record: {name}"
+        assert (finding.damage, finding.row) == (RowDamageKind.ROW_CHANGED, str(row.id))
+        assert finding.detail == f"columns differ from the record: {name}"
 
 
 async def test_an_activation_that_is_gone_is_named(kept: Kept, database: Database) -> None:
     for row in kept.activations:
         [finding] = await found(database, delete(activations).where(activations.c.id == row.id))
-        assert (finding.damage, finding.row) == (RowDamage.ROW_GONE, "")
+        assert (finding.damage, finding.row) == (RowDamageKind.ROW_GONE, "")
         assert f"{row.site} {row.version}" in finding.detail
 
 
@@ -162,7 +162,7 @@ async def test_an_older_activation_that_was_made_the_newest_is_named(kept: Kept,
             "activated_at, activated_by, month, chain_id, seq FROM gone"
         )
     damage = await damages(database, moved)
-    assert {one[0] for one in damage} == {RowDamage.ROW_MOVED}
+    assert {one[0] for one in damage} == {RowDamageKind.ROW_MOVED}
     assert str(last.id + 7) in {one[2] for one in damage}
 
 
@@ -182,7 +182,7 @@ async def test_an_activation_that_points_to_another_record_is_named(
         "seq": other.seq,
     }
     [finding] = await found(database, insert(activations).values(values))
-    assert (finding.damage, finding.table) == (RowDamage.NO_RECORD, "activations")
+    assert (finding.damage, finding.table) == (RowDamageKind.NO_RECORD, "activations")
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
@@ -191,7 +191,7 @@ async def test_a_value_of_another_kind_is_named_and_stops_nothing(kept: Kept, da
     """SQLite takes a text or bytes into any column; PostgreSQL would refuse them."""
     for value in ("'no such value'", "x'ff00'", "1.5"):
         statement = text(f"UPDATE api_keys SET {column} = {value}")  # noqa: S608 - our own words
-        assert {one[0] for one in await damages(database, statement)} == {RowDamage.ROW_CHANGED}, value
+        assert {one[0] for one in await damages(database, statement)} == {RowDamageKind.ROW_CHANGED}, value
 
 
 async def test_a_change_that_is_not_committed_leaves_no_record(database: Database) -> None:
@@ -222,8 +222,8 @@ async def test_a_number_that_the_database_did_not_give_is_named_and_no_later_act
         await add_records(connection, rows)
         await connection.execute(chosen)
         if database.dialect == "postgresql":
-            [finding] = await compare_tables(connection)
-            assert (finding.damage, finding.row) == (RowDamage.ROW_MOVED, str(2**63 - 1))
+            [finding] = await verify_tables(connection)
+            assert (finding.damage, finding.row) == (RowDamageKind.ROW_MOVED, str(2**63 - 1))
         with pytest.raises(ActivationFailed, match="normalcy audit verify"):
             await activate(connection)
         await connection.rollback()

@@ -5,15 +5,13 @@ from typing import Any
 
 import pytest
 
-from app.audit.chain import genesis, link, new_chain
-from app.audit.damage import Damage
+from app.audit.chain import DamageKind, genesis, link, new_chain
 from app.audit.lookup import find_records
 from app.audit.records import DEEPEST, Kind, NewRecord, Record, encode
-from app.audit.tables import RowDamage, compare_tables
+from app.audit.verify import RowDamageKind, verify_tables
 from app.clock import month_of, utc_now
 from app.database.engine import Database
-from app.database.place import add_records
-from app.database.records import Filter
+from app.database.records import Filter, add_records
 from tests.audit.recording import FACTS, score, verified
 
 pytestmark = pytest.mark.anyio
@@ -55,14 +53,14 @@ async def shown(database: Database) -> set[tuple[str, str | None]]:
 async def test_a_record_that_cannot_be_read_is_damaged(database: Database, part: str, odd: bytes) -> None:
     changed: dict[str, Any] = {part: MARK}
     await add(database, with_odd(encode(score(**changed)), odd))
-    assert [(one.damage, one.seq) for one in (await verified(database)).findings] == [(Damage.MUTATED, 2)]
+    assert [(one.damage, one.seq) for one in (await verified(database)).findings] == [(DamageKind.MUTATED, 2)]
     assert await shown(database) == {("genesis", None), ("score", "MUTATED")}
 
 
 @ODD
 async def test_a_genesis_that_cannot_be_read_is_damaged(database: Database, odd: bytes) -> None:
     await add(database, odd=odd)
-    assert [(one.damage, one.seq) for one in (await verified(database)).findings] == [(Damage.MUTATED, 1)]
+    assert [(one.damage, one.seq) for one in (await verified(database)).findings] == [(DamageKind.MUTATED, 1)]
     assert await shown(database) == {("genesis", "MUTATED")}
 
 
@@ -78,6 +76,6 @@ async def test_a_silent_record_of_a_row_is_named(database: Database, kind: Kind,
     record = with_odd(encode(NewRecord(kind, utc_now(), "x", output=MARK)), odd, b'{"odd":"here"}')
     await add(database, record)
     async with database.reading() as connection:
-        [finding] = await compare_tables(connection)
-    assert (finding.damage, finding.record_id) == (RowDamage.UNREADABLE, record.record_id)
-    assert [one.damage for one in (await verified(database)).findings] == [Damage.MUTATED]
+        [finding] = await verify_tables(connection)
+    assert (finding.damage, finding.record_id) == (RowDamageKind.UNREADABLE, record.record_id)
+    assert [one.damage for one in (await verified(database)).findings] == [DamageKind.MUTATED]

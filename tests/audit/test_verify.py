@@ -6,13 +6,12 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import Executable, delete, text, update
 
-from app.audit.chain import link, new_chain, row_hash
-from app.audit.damage import Damage
+from app.audit.chain import DamageKind, link, new_chain, row_hash
 from app.audit.records import encode
 from app.audit.writer import AuditWriter
 from app.clock import later_month, month_of, utc_now
-from app.database.appender import AuditRow, Head
 from app.database.engine import Database
+from app.database.records import AuditRow, ChainHead
 from app.database.tables import audit_records
 from tests.audit.recording import all_rows, inserting, score, tampered, verified
 
@@ -49,7 +48,7 @@ async def chain(writer: AuditWriter, database: Database) -> list[AuditRow]:
     return await all_rows(database)
 
 
-async def damages(database: Database, *statements: Executable) -> list[Damage]:
+async def damages(database: Database, *statements: Executable) -> list[DamageKind]:
     return [finding.damage for finding in (await tampered(database, *statements)).findings]
 
 
@@ -68,13 +67,13 @@ async def test_a_changed_column_is_found(chain: list[AuditRow], database: Databa
         found = await damages(database, update(audit_records).where(seq == row).values({column: value}))
         assert found, column
         if column not in ("month", "chain_id", "seq"):  # those move the row, which leaves a gap or a fork
-            assert found == [Damage.MUTATED], column
+            assert found == [DamageKind.MUTATED], column
 
 
 async def test_a_removed_value_is_found(chain: list[AuditRow], database: Database) -> None:
     for column in NULLABLE:
         removal = update(audit_records).where(seq == 3).values({column: None})
-        assert await damages(database, removal) == [Damage.MUTATED], column
+        assert await damages(database, removal) == [DamageKind.MUTATED], column
 
 
 async def test_a_changed_payload_with_a_recomputed_hash_breaks_the_next_row(
@@ -84,50 +83,50 @@ async def test_a_changed_payload_with_a_recomputed_hash_breaks_the_next_row(
     assert forged != chain[2].payload
     digest = row_hash(chain[1].row_hash, chain[2].chain_id, 3, chain[2].record_id, forged)
     found = await tampered(database, update(audit_records).where(seq == 3).values(payload=forged, row_hash=digest))
-    assert [(finding.damage, finding.seq) for finding in found.findings] == [(Damage.MUTATED, 4)]
+    assert [(finding.damage, finding.seq) for finding in found.findings] == [(DamageKind.MUTATED, 4)]
 
 
 async def test_a_deleted_row_is_a_gap(chain: list[AuditRow], database: Database) -> None:
     for row in (1, 2, 4, 6):
         (finding,) = (await tampered(database, delete(audit_records).where(seq == row))).findings
-        assert (finding.damage, finding.seq, finding.chain_id) == (Damage.GAP, row, chain[0].chain_id)
+        assert (finding.damage, finding.seq, finding.chain_id) == (DamageKind.GAP, row, chain[0].chain_id)
 
 
 async def test_two_exchanged_rows_are_found(chain: list[AuditRow], database: Database) -> None:
     swap = [update(audit_records).where(seq == a).values(seq=b) for a, b in ((3, 100), (4, 3), (100, 4))]
-    assert await damages(database, *swap) == [Damage.MUTATED]
+    assert await damages(database, *swap) == [DamageKind.MUTATED]
 
 
 async def test_a_renumbered_chain_after_a_deletion_is_found(chain: list[AuditRow], database: Database) -> None:
     moves = [update(audit_records).where(seq == n).values(seq=n - 1) for n in range(4, 8)]
-    assert await damages(database, delete(audit_records).where(seq == 3), *moves) == [Damage.MUTATED]
+    assert await damages(database, delete(audit_records).where(seq == 3), *moves) == [DamageKind.MUTATED]
 
 
 async def test_a_row_after_the_seal_is_found(chain: list[AuditRow], database: Database) -> None:
-    end = Head(chain[-1].month, chain[-1].chain_id, chain[-1].seq, chain[-1].row_hash)
+    end = ChainHead(chain[-1].month, chain[-1].chain_id, chain[-1].seq, chain[-1].row_hash)
     rows, _ = link(end, [encode(score("smuggled"))])
-    assert await damages(database, inserting(rows)) == [Damage.AFTER_SEAL]
+    assert await damages(database, inserting(rows)) == [DamageKind.AFTER_SEAL]
 
 
 async def test_a_chain_without_a_genesis_is_unknown(chain: list[AuditRow], database: Database) -> None:
     rows, _ = link(new_chain(chain[0].month), [encode(score("invented"))])
-    assert await damages(database, inserting(rows)) == [Damage.UNKNOWN_CHAIN]
+    assert await damages(database, inserting(rows)) == [DamageKind.UNKNOWN_CHAIN]
 
 
 async def test_a_chain_copied_into_another_month_is_a_fork(chain: list[AuditRow], database: Database) -> None:
     copies = [row._replace(month=NEXT_MONTH) for row in chain]
-    assert await damages(database, inserting(copies)) == [Damage.FORK]
+    assert await damages(database, inserting(copies)) == [DamageKind.FORK]
 
 
 async def test_a_chain_moved_as_a_whole_to_another_month_is_found(chain: list[AuditRow], database: Database) -> None:
-    assert await damages(database, update(audit_records).values(month=NEXT_MONTH)) == [Damage.MUTATED]
+    assert await damages(database, update(audit_records).values(month=NEXT_MONTH)) == [DamageKind.MUTATED]
 
 
 async def test_a_replayed_row_is_found(chain: list[AuditRow], database: Database) -> None:
     """The same record a second time, at the end of a chain that still has no seal."""
     cut = delete(audit_records).where(seq == 7)
     assert await damages(database, cut) == []
-    assert await damages(database, cut, inserting([chain[2]._replace(seq=7)])) == [Damage.MUTATED]
+    assert await damages(database, cut, inserting([chain[2]._replace(seq=7)])) == [DamageKind.MUTATED]
 
 
 async def test_one_damaged_chain_does_not_hide_another_or_blame_a_third(
@@ -145,8 +144,8 @@ async def test_one_damaged_chain_does_not_hide_another_or_blame_a_third(
         delete(audit_records).where(of_chain == chains[2], seq == 3),
     )
     assert {finding.chain_id: finding.damage for finding in found.findings} == {
-        chains[0]: Damage.MUTATED,
-        chains[2]: Damage.GAP,
+        chains[0]: DamageKind.MUTATED,
+        chains[2]: DamageKind.GAP,
     }
 
 
@@ -174,7 +173,7 @@ async def test_a_payload_that_no_decoder_takes_is_damage_even_with_its_hash(
 ) -> None:
     digest = row_hash(chain[5].row_hash, chain[6].chain_id, 7, chain[6].record_id, payload)
     forged = update(audit_records).where(seq == 7).values(payload=payload, row_hash=digest)
-    assert await damages(database, forged) == [Damage.MUTATED]
+    assert await damages(database, forged) == [DamageKind.MUTATED]
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
@@ -183,4 +182,4 @@ async def test_another_spelling_of_the_same_value_is_damage(
     chain: list[AuditRow], database: Database, change: str
 ) -> None:
     statement = text(f"UPDATE audit_records SET {change} WHERE seq = 3")  # noqa: S608 - our own words
-    assert await damages(database, statement) == [Damage.MUTATED]
+    assert await damages(database, statement) == [DamageKind.MUTATED]

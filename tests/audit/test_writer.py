@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from app.audit import writer as writer_module
-from app.audit.queue import BATCH, CAPACITY
-from app.audit.writer import AuditWriter
+from app.audit.writer import BATCH, CAPACITY, AuditWriter
 from app.clock import later_month, month_of, utc_now
-from app.database.appender import AuditRow
 from app.database.engine import Database
+from app.database.records import AuditRow
 from app.errors import AuditQueueFull, AuditUnavailable, DatabaseUnavailable
 from app.observability import Metrics, make_metrics
 from tests.audit.faults import FaultyAppender

@@ -26,10 +26,9 @@ from app.audit.chain import genesis, link, new_chain
 from app.audit.records import NewRecord, encode
 from app.cli.command import caller
 from app.clock import month_of, utc_now
-from app.database.appender import AuditRow
 from app.database.engine import Database, open_database
 from app.database.migrate import upgrade
-from app.database.records import heads, stream_chains
+from app.database.records import AuditRow, chain_heads, stream_chains
 from app.domain.card import ModelRef
 from app.formats.markdown import table
 from app.observability import configure_logging, make_metrics
@@ -146,7 +145,7 @@ async def _timed(work: Callable[[], Awaitable[None]], repeats: int) -> tuple[lis
 
 async def _heads(database: Database, chains: int) -> None:
     async with database.reading() as connection:
-        assert len(await heads(connection)) == chains
+        assert len(await chain_heads(connection)) == chains
 
 
 async def _checkpoint(database: Database, data_dir: Path) -> None:

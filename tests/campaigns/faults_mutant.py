@@ -3,8 +3,7 @@
 python -m tests.campaigns.faults_mutant serve     the campaign must notice it, or it notices nothing
 """
 
-from app.audit.queue import Group
-from app.audit.writer import AuditWriter
+from app.audit.writer import AuditWriter, Group
 from app.cli.main import main
 
 commit = AuditWriter._commit

@@ -17,7 +17,7 @@ import msgspec
 from app.clock import timestamp, utc_now
 from app.database.engine import open_database
 from app.database.migrate import upgrade
-from app.database.records import Filter, stream
+from app.database.records import Filter, stream_records
 from app.settings import Settings, load_settings
 from tests.campaigns.fault_injection import Injection, Target
 from tests.campaigns.faults_compare import Json, Tally
@@ -76,7 +76,7 @@ async def recorded(settings: Settings, began: str, label: str) -> dict[str, list
     database = open_database(settings, statement_seconds=None)
     try:
         async with database.reading() as connection:
-            async for page in stream(connection, Filter(start=began)):
+            async for page in stream_records(connection, Filter(start=began)):
                 for row, _ in page:
                     if row.kind == "score" and str(row.request_id).startswith(label + "-"):
                         found[str(row.request_id)].append(msgspec.json.decode(row.payload))

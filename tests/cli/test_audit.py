@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 
 from app.database.engine import Database, open_database
-from app.database.records import heads
+from app.database.records import chain_heads
 from app.database.sqlite import FILE_NAME
 from app.runtime.checkpoints import FOLDER
 from app.settings import Settings
@@ -56,7 +56,7 @@ def checkpoint_in_folder(normalcy: Normalcy, settings: Settings) -> Path:
 def chains(settings: Settings) -> list[UUID]:
     async def read(database: Database) -> list[UUID]:
         async with database.reading() as connection:
-            return [head.chain_id for head in await heads(connection)]
+            return [head.chain_id for head in await chain_heads(connection)]
 
     return on_database(settings, read)
 
@@ -193,7 +193,7 @@ class TestVerify:
         kept.write_bytes(kept.read_bytes().replace(b'"seq":3', b'"seq":2'))
         done = normalcy("audit", "verify", "--checkpoint", kept)
         assert done.code == 2
-        assert "cut or edited" in done.err
+        assert "truncated or edited" in done.err
         assert normalcy("audit", "verify", "--checkpoint", tmp_path / "none").code == 2
 
     def test_a_writer_that_still_runs_is_no_damage(self, normalcy: Normalcy, settings: Settings) -> None:
@@ -333,7 +333,7 @@ class TestReplay:
         tamper(settings, "UPDATE audit_records SET principal = 'somebody else' WHERE kind = 'score'")
         done = normalcy("audit", "replay", request_id, "--json")
         assert (done.code, done.json["identical"], done.json["fields"]) == (1, False, [])
-        assert [one["detail"] for one in done.json["damaged"]] == ["other than in the payload: principal"]
+        assert [one["detail"] for one in done.json["damaged"]] == ["columns differ from the payload: principal"]
 
     @pytest.mark.parametrize("payload", [b"junk", b"{}"])
     def test_a_record_that_cannot_be_read_any_more_is_not_identical(

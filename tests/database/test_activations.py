@@ -11,7 +11,7 @@ from app.audit.changes import short_chain
 from app.clock import timestamp, utc_now
 from app.database.activations import activations_since, current_activations, history
 from app.database.engine import Database
-from app.database.place import Place, add_records
+from app.database.records import RecordPosition, add_records
 from app.database.tables import activations
 from app.domain.card import ModelRef
 from tests.audit.recording import FACTS, activate, score
@@ -84,7 +84,7 @@ async def test_a_row_that_points_at_a_record_of_another_kind_counts_as_without_o
     made_up = {"site": "SoV", "version": "1.1.0", "sha256": "ab" * 32, "activated_at": "now", "activated_by": "x"}
     async with activated.writing() as connection:
         await add_records(connection, rows)
-        await connection.execute(insert(activations).values({**made_up, **Place(*rows[1][:3])._asdict()}))
+        await connection.execute(insert(activations).values({**made_up, **RecordPosition(*rows[1][:3])._asdict()}))
     async with activated.reading() as connection:
         assert [row.has_record for row in await activations_since(connection, 0)] == [True] * len(LINE) + [False]
         assert not (await current_activations(connection))["SoV"].has_record

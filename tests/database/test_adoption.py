@@ -6,15 +6,14 @@ import pytest
 from alembic import command
 from sqlalchemy import Connection, text
 
-from app.audit.tables import compare_tables
+from app.audit.verify import verify_tables
 from app.clock import timestamp, utc_now
 from app.database.activations import current_activations, history
 from app.database.engine import Database
 from app.database.keys import list_keys, make_key
-from app.database.migrate import _config, upgrade
-from app.database.partitions import NAMES, create_ahead
-from app.database.readiness import check_database
+from app.database.migrate import PARTITIONS, _config, create_partitions, upgrade
 from app.database.roles import become_owner
+from app.database.schema_checks import check_database
 from tests.audit.recording import activate, all_rows, verified
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +29,7 @@ def before_0004(connection: Connection) -> None:
         become_owner(connection)
     command.upgrade(_config(connection), "0003")
     if postgres:
-        create_ahead(connection, utc_now())
+        create_partitions(connection, utc_now())
     keys = "INSERT INTO api_keys VALUES (:id, :name, :secret, :scopes, :at, :expires, :revoked)"
     row = {"name": "ward 7", "secret": KEY.secret_sha256, "scopes": "admin score", "at": NOW, "expires": None}
     connection.execute(text(keys), row | {"id": KEY.key_id, "revoked": None})
@@ -60,7 +59,7 @@ async def test_every_row_gets_a_record_that_says_so(older: Database) -> None:
     assert {record["output"]["step"] for record in adopted} == {"adopted"}
     assert len(adopted) == 2 + len(VERSIONS)
     async with older.reading() as connection:
-        assert await compare_tables(connection) == ()
+        assert await verify_tables(connection) == ()
         assert {key.key_id: key.revoked_at for key in await list_keys(connection)} == {
             KEY.key_id: None,
             "revoked2": NOW,
@@ -79,7 +78,7 @@ async def test_a_later_upgrade_adopts_nothing(older: Database) -> None:
         await connection.execute(text(smuggled), {"secret": bytes(32), "at": NOW})
     await upgrade(older)
     async with older.reading() as connection:
-        assert [finding.row for finding in await compare_tables(connection)] == ["smuggled"]
+        assert [finding.row for finding in await verify_tables(connection)] == ["smuggled"]
 
 
 async def test_activations_go_on_after_those_that_were_adopted(older: Database) -> None:
@@ -88,17 +87,17 @@ async def test_activations_go_on_after_those_that_were_adopted(older: Database) 
         made = await activate(connection)
     assert made.id == len(VERSIONS) + 1
     async with older.reading() as connection:
-        assert await compare_tables(connection) == ()
+        assert await verify_tables(connection) == ()
 
 
 @pytest.mark.parametrize("empty_settings", ["postgresql"], indirect=True)
 async def test_rows_are_adopted_where_this_month_had_no_partition(older: Database) -> None:
     async with older.writing() as connection:
-        for name in await connection.scalars(NAMES):
+        for name in await connection.scalars(PARTITIONS):
             await connection.execute(text(f"DROP TABLE {name}"))
     await upgrade(older)
     async with older.reading() as connection:
-        assert await compare_tables(connection) == ()
+        assert await verify_tables(connection) == ()
 
 
 async def test_an_empty_database_gets_no_records(empty: Database) -> None:

@@ -14,9 +14,9 @@ from app.audit.writer import AuditWriter
 from app.clock import utc_now
 from app.database.engine import Database, open_database
 from app.database.keys import make_key, save_key
+from app.database.login_rights import LoginRights, login_rights
 from app.database.migrate import upgrade
-from app.database.readiness import check_database
-from app.database.rights import Rights, login_rights
+from app.database.schema_checks import check_database
 from app.errors import DatabaseUnavailable
 from app.observability import make_metrics
 from app.settings import load_settings
@@ -135,7 +135,7 @@ async def test_a_database_that_was_migrated_before_the_services_login_was_made_g
         run("create-service-login.sh", made, tmp_path)
         service = opened(made, "service", password)
         async with service.reading() as reading:
-            assert await reading.run_sync(login_rights) == Rights((), ())
+            assert await login_rights(reading) == LoginRights((), ())
         await service.close()
 
 

@@ -11,7 +11,7 @@ from app.clock import later_month, month_of, timestamp, utc_now
 from app.database.engine import Database, open_database
 from app.database.keys import list_keys, make_key, save_key
 from app.database.migrate import pending_migrations
-from app.database.place import records_of_kind
+from app.database.records import records_of_kind
 from app.errors import DatabaseNotReady, DatabaseUnavailable
 from app.settings import load_settings
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.database.filesystem import refuse_network_folder
+from app.database.sqlite import check_local_folder
 from app.errors import DatabaseNotReady
 
 MOUNTS = """overlay / overlay rw 0 0
@@ -25,13 +25,13 @@ def mounts(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("folder", ["/home/normalcy/var", "/mnt/my share/var", "/mnt/far"])
 def test_a_network_folder_is_refused(folder: str, mounts: Path) -> None:
     with pytest.raises(DatabaseNotReady, match="NORMALCY_DATABASE_URL"):
-        refuse_network_folder(Path(folder), mounts)
+        check_local_folder(Path(folder), mounts)
 
 
 @pytest.mark.parametrize("folder", ["/var/lib/normalcy", "/home/local/var", "/homes/var"])
 def test_a_local_folder_is_taken(folder: str, mounts: Path) -> None:
-    refuse_network_folder(Path(folder), mounts)
+    check_local_folder(Path(folder), mounts)
 
 
 def test_where_mounts_are_unknown_nothing_is_refused(tmp_path: Path) -> None:
-    refuse_network_folder(tmp_path, tmp_path / "nothing")
+    check_local_folder(tmp_path, tmp_path / "nothing")

@@ -11,16 +11,15 @@ from sqlalchemy import text
 from app.audit.chain import genesis, link, new_chain
 from app.audit.records import encode
 from app.clock import month_of, utc_now
-from app.database.appender import Head
 from app.database.engine import Database
-from app.database.records import HEADS, heads
+from app.database.records import HEADS, ChainHead, chain_heads
 from tests.audit.recording import FACTS, score
 
 pytestmark = pytest.mark.anyio
 CHAINS = 30
 
 
-async def add_chains(database: Database, length: int) -> list[Head]:
+async def add_chains(database: Database, length: int) -> list[ChainHead]:
     appender = database.appender()
     await appender.connect()
     ends = []
@@ -35,14 +34,14 @@ async def add_chains(database: Database, length: int) -> list[Head]:
 
 
 @pytest.fixture
-async def ends(database: Database) -> list[Head]:
+async def ends(database: Database) -> list[ChainHead]:
     return [*await add_chains(database, 5), *await add_chains(database, 100)]
 
 
-async def test_every_chain_has_its_end(database: Database, ends: list[Head]) -> None:
+async def test_every_chain_has_its_end(database: Database, ends: list[ChainHead]) -> None:
     async with database.reading() as connection:
-        assert await heads(connection) == sorted(ends)
-        assert await heads(connection, "9999-12") == []
+        assert await chain_heads(connection) == sorted(ends)
+        assert await chain_heads(connection, "9999-12") == []
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
@@ -77,7 +76,9 @@ def steps(connection: sqlite3.Connection) -> int:
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
-async def test_postgresql_visits_the_first_and_the_last_row_of_each_chain(database: Database, ends: list[Head]) -> None:
+async def test_postgresql_visits_the_first_and_the_last_row_of_each_chain(
+    database: Database, ends: list[ChainHead]
+) -> None:
     async with database.engine.connect() as connection:
         await connection.execute(text("ANALYZE audit_records"))
         query = "EXPLAIN (ANALYZE, FORMAT JSON) " + HEADS["postgresql"].replace(":since", "''")

@@ -7,7 +7,8 @@ from sqlalchemy import text
 
 from app.clock import timestamp, utc_now
 from app.database.engine import Database
-from app.database.keys import SCOPES, find_key, key_id_of, list_keys, make_key, revoke_key, save_key
+from app.database.keys import find_key, key_id_of, list_keys, make_key, revoke_key, save_key
+from app.domain.scopes import Scope
 from app.errors import UnknownKey
 
 anyio = pytest.mark.anyio
@@ -29,6 +30,10 @@ def test_other_text_is_no_key(text: str) -> None:
     assert key_id_of(text) is None
 
 
+def test_the_scopes_are_those_of_the_contract() -> None:
+    assert tuple(Scope) == ("score", "model:read", "audit:read", "admin")
+
+
 @pytest.mark.parametrize("scopes", [[], ["everything"], ["score", "Admin"]])
 def test_only_the_scopes_of_the_contract_are_granted(scopes: list[str]) -> None:
     with pytest.raises(ValueError, match="scopes"):
@@ -37,14 +42,14 @@ def test_only_the_scopes_of_the_contract_are_granted(scopes: list[str]) -> None:
 
 def test_a_key_opens_with_its_own_text_alone() -> None:
     new, other = make_key("ward", ["score"], NOW), make_key("ward", ["score"], NOW)
-    assert new.key.opens_with(new.text, NOW)
+    assert new.key.accepts(new.text, NOW)
     for wrong in (other.text, new.text[:-1] + ("a" if new.text[-1] != "a" else "b"), "", "\ud800"):
-        assert not new.key.opens_with(wrong, NOW)
+        assert not new.key.accepts(wrong, NOW)
 
 
 @anyio
 async def test_a_saved_key_is_found_as_it_was_and_without_its_secret(database: Database) -> None:
-    new = make_key("ward 7", SCOPES, NOW, expires=NOW + timedelta(days=90))
+    new = make_key("ward 7", Scope, NOW, expires=NOW + timedelta(days=90))
     async with database.writing() as connection:
         await save_key(connection, new.key)
     async with database.reading() as connection:
@@ -63,8 +68,8 @@ async def test_an_expired_key_opens_nothing(database: Database) -> None:
         await save_key(connection, new.key)
         key = await find_key(connection, new.key.key_id)
     assert key is not None
-    assert key.opens_with(new.text, NOW + timedelta(seconds=4))
-    assert not key.opens_with(new.text, NOW + timedelta(seconds=5))
+    assert key.accepts(new.text, NOW + timedelta(seconds=4))
+    assert not key.accepts(new.text, NOW + timedelta(seconds=5))
 
 
 @anyio
@@ -75,7 +80,7 @@ async def test_a_revoked_key_opens_nothing_and_stays_on_the_list(database: Datab
         await save_key(connection, first.key)
         revoked = await revoke_key(connection, first.key.key_id, NOW)
         again = await revoke_key(connection, first.key.key_id, NOW + timedelta(days=1))
-    assert not revoked.opens_with(first.text, NOW)
+    assert not revoked.accepts(first.text, NOW)
     assert again.revoked_at == revoked.revoked_at == timestamp(NOW)
     async with database.reading() as connection:
         assert [(key.name, key.is_live(NOW)) for key in await list_keys(connection)] == [("old", False), ("new", True)]

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from app.database.lock import serving_alone
+from app.database.sqlite import serve_lock
 from app.errors import AlreadyServing
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from app.database.lock import serving_alone
-with serving_alone(Path(sys.argv[1])):
+from app.database.sqlite import serve_lock
+with serve_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -24,15 +24,15 @@ def test_a_second_serve_is_refused_while_the_first_lives_and_not_after_kill_9(tm
     process = subprocess.Popen([sys.executable, "-c", HOLDER, file], stdout=subprocess.PIPE, text=True)  # noqa: S603
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
-    with pytest.raises(AlreadyServing, match="NORMALCY_DATA_DIR"), serving_alone(file):
+    with pytest.raises(AlreadyServing, match="NORMALCY_DATA_DIR"), serve_lock(file):
         pass
     process.kill()
     process.wait()
     process.stdout.close()
-    with serving_alone(file):
+    with serve_lock(file):
         pass
 
 
 def test_two_folders_do_not_disturb_each_other(tmp_path: Path) -> None:
-    with serving_alone(tmp_path / "a" / "normalcy.sqlite3"), serving_alone(tmp_path / "b" / "normalcy.sqlite3"):
+    with serve_lock(tmp_path / "a" / "normalcy.sqlite3"), serve_lock(tmp_path / "b" / "normalcy.sqlite3"):
         pass

@@ -11,9 +11,8 @@ from sqlalchemy import Connection, text
 
 from app.clock import utc_now
 from app.database.engine import Database
-from app.database.migrate import MIGRATIONS, pending_migrations, upgrade
-from app.database.partitions import MONTHS_AHEAD, partitions_ahead
-from app.database.readiness import check_database
+from app.database.migrate import MIGRATIONS, MONTHS_AHEAD, partitions_ahead, pending_migrations, upgrade
+from app.database.schema_checks import check_database
 from app.database.tables import metadata
 from app.errors import DatabaseNotReady, PendingMigrations
 from app.settings import Settings
@@ -61,7 +60,7 @@ async def test_a_database_of_a_newer_program_is_refused(own: Database) -> None:
 async def test_partitions_reach_two_years_ahead_and_an_upgrade_adds_the_missing_ones(own: Database) -> None:
     async def ahead() -> int:
         async with own.reading() as connection:
-            return await connection.run_sync(partitions_ahead, utc_now())
+            return await partitions_ahead(connection, utc_now())
 
     assert await ahead() == MONTHS_AHEAD
     if own.dialect == "sqlite":

@@ -7,8 +7,8 @@ from sqlalchemy import text
 
 from app.clock import month_of, utc_now
 from app.database.engine import Database, open_database
-from app.database.partitions import partition_name
-from app.database.readiness import check_database, check_guards
+from app.database.migrate import partition_name
+from app.database.schema_checks import check_database, check_schema
 from app.errors import DatabaseNotReady
 from app.settings import Settings
 
@@ -72,7 +72,7 @@ async def test_each_missing_guard_refuses_the_start(own: Database) -> None:
             for statement in _statements(damage):
                 await connection.execute(text(statement))
             with pytest.raises(DatabaseNotReady):
-                await connection.run_sync(check_guards)
+                await check_schema(connection)
             await connection.rollback()
     await check_database(own)
 
@@ -80,10 +80,10 @@ async def test_each_missing_guard_refuses_the_start(own: Database) -> None:
 @pytest.mark.parametrize("empty_settings", ["postgresql"], indirect=True)
 async def test_a_postgres_that_does_not_wait_for_its_disk_refuses_the_start(own: Database) -> None:
     async with own.engine.connect() as connection:
-        await connection.run_sync(check_guards)
+        await check_schema(connection)
         await connection.execute(text("SET LOCAL synchronous_commit = off"))
         with pytest.raises(DatabaseNotReady, match="synchronous_commit=off"):
-            await connection.run_sync(check_guards)
+            await check_schema(connection)
 
 
 @pytest.mark.parametrize("empty_settings", ["postgresql"], indirect=True)

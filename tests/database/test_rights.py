@@ -5,8 +5,8 @@ from sqlalchemy import text
 
 from app.clock import month_of, utc_now
 from app.database.engine import Database
-from app.database.partitions import partition_name
-from app.database.rights import Rights, login_rights
+from app.database.login_rights import LoginRights, login_rights
+from app.database.migrate import partition_name
 from tests.postgres import SERVICE_LOGIN
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("settings", ["postgresql"], indirect=True)]
@@ -71,23 +71,23 @@ OF_OTHERS = {
 }
 
 
-async def rights_after(database: Database, *statements: str) -> Rights:
+async def rights_after(database: Database, *statements: str) -> LoginRights:
     """Of the service's login after these statements, which are undone again."""
     async with database.engine.connect() as connection:
         name = str(await connection.scalar(text("SELECT current_database()")))
         for statement in statements:
             await connection.execute(text(statement.format(database=name, login=SERVICE_LOGIN)))
         await connection.execute(text(f"SET LOCAL ROLE {SERVICE_LOGIN}"))
-        found = await connection.run_sync(login_rights)
+        found = await login_rights(connection)
         await connection.rollback()
-    return Rights(
+    return LoginRights(
         tuple(one.replace(name, "{database}") for one in found.excess),
         tuple(one.replace(name, "{database}") for one in found.of_others),
     )
 
 
 async def test_the_login_that_the_script_makes_has_nothing_too_much(database: Database) -> None:
-    assert await rights_after(database) == Rights((), ())
+    assert await rights_after(database) == LoginRights((), ())
 
 
 @pytest.mark.parametrize("given", EXCESS)
@@ -107,11 +107,11 @@ async def test_rights_of_others_are_told_and_are_not_the_logins(database: Databa
 
 async def test_a_grant_that_the_roles_have_anyway_is_no_excess(database: Database) -> None:
     given = "GRANT SELECT ON audit_records TO {login}"
-    assert await rights_after(database, given) == Rights((), ())
+    assert await rights_after(database, given) == LoginRights((), ())
 
 
 async def test_a_login_that_is_monitored_may_serve(database: Database) -> None:
-    assert await rights_after(database, "GRANT pg_monitor TO {login}") == Rights((), ())
+    assert await rights_after(database, "GRANT pg_monitor TO {login}") == LoginRights((), ())
 
 
 async def test_what_only_looks_or_cannot_be_executed_is_no_excess(database: Database) -> None:
@@ -119,4 +119,4 @@ async def test_what_only_looks_or_cannot_be_executed_is_no_excess(database: Data
         f"{VIEW}; GRANT SELECT ON seen TO {{login}}",
         f"{LENDING}; REVOKE ALL ON FUNCTION lends() FROM PUBLIC",
     ):
-        assert await rights_after(database, *given.split("; ")) == Rights((), ())
+        assert await rights_after(database, *given.split("; ")) == LoginRights((), ())

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 import asyncpg  # type: ignore[import-untyped]
 import pytest
 
-from app.audit.tables import compare_tables
+from app.audit.verify import verify_tables
 from app.audit.writer import AuditWriter
 from app.database.activations import all_activations
 from app.database.engine import Database, open_database
 from app.database.migrate import upgrade
-from app.database.readiness import check_database
 from app.database.roles import AUDITOR, OWNER, WRITER
+from app.database.schema_checks import check_database
 from app.observability import make_metrics
 from app.settings import Settings
 from tests.audit.recording import FACTS, activate, score, verified
@@ -81,7 +81,7 @@ async def test_the_service_activates_with_a_record_and_not_without(own: Database
     connection = await asyncpg.connect(service.location)
     columns = "site, version, sha256, activated_at, activated_by"
     row = f"INSERT INTO activations ({columns}, month, chain_id, seq) VALUES ('AA', '1', 'ab', 'now', 'x', $1, $2, $3)"  # noqa: S608
-    for place in ((made.month, made.chain_id, 9), (None, None, None), made.place):
+    for place in ((made.month, made.chain_id, 9), (None, None, None), made.position):
         with pytest.raises(asyncpg.IntegrityConstraintViolationError):  # no such record; none at all; another's
             await connection.execute(row, *place)
     with pytest.raises(asyncpg.IntegrityConstraintViolationError):
@@ -89,7 +89,7 @@ async def test_the_service_activates_with_a_record_and_not_without(own: Database
     await connection.close()
     async with own.reading() as reading:
         assert await all_activations(reading) == [made]
-        assert await compare_tables(reading) == ()
+        assert await verify_tables(reading) == ()
 
 
 async def test_an_auditor_reads_and_cannot_write(
@@ -99,7 +99,7 @@ async def test_an_auditor_reads_and_cannot_write(
     server.run(f"GRANT normalcy_auditor TO {login}")
     assert (await verified(service)).intact
     async with service.reading() as reading:
-        assert await compare_tables(reading) == ()
+        assert await verify_tables(reading) == ()
     connection = await asyncpg.connect(service.location)
     for statement in [*FORBIDDEN_TO_THE_SERVICE, "INSERT INTO audit_records SELECT * FROM audit_records"]:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):

@@ -12,10 +12,10 @@ from sqlalchemy import Connection, text
 from app.audit import changes
 from app.audit.writer import AuditWriter
 from app.clock import month_of, utc_now
-from app.database import migrate, partitions, roles
+from app.database import migrate, roles
 from app.database.engine import Database, open_database
 from app.database.keys import make_key
-from app.database.partitions import partition_name
+from app.database.migrate import partition_name
 from app.database.tables import activations
 from app.observability import make_metrics
 from app.settings import load_settings
@@ -136,7 +136,7 @@ async def test_an_upgrade_takes_back_the_right_to_number_activations(owner: Data
 def _migrate_to_revision_2(connection: Connection) -> None:
     roles.become_owner(connection)
     command.upgrade(migrate._config(connection), "0002")
-    partitions.create_ahead(connection, utc_now())
+    migrate.create_partitions(connection, utc_now())
     for statement in (
         "GRANT INSERT ON audit_records TO normalcy_writer",
         "GRANT EXECUTE ON FUNCTION audit_head(text, uuid) TO normalcy_writer",

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from app.audit.checkpoint import Checkpoint, parse
-from app.database.appender import Head
+from app.database.records import ChainHead
 from app.runtime.checkpoints import FOLDER, LOCK, CheckpointFolder, checkpoint_files
 from app.settings import Settings
 from tests.cli.running import tamper
@@ -94,11 +94,11 @@ def test_the_next_process_remembers_what_an_emptied_table_has_lost(settings: Set
         assert warnings(running) == ["audit_chains_lost"]
 
 
-def end(chain: int, seq: int = 3) -> Head:
-    return Head("2026-11", UUID(int=chain), seq, bytes([seq]) * 32)
+def end(chain: int, seq: int = 3) -> ChainHead:
+    return ChainHead("2026-11", UUID(int=chain), seq, bytes([seq]) * 32)
 
 
-def seen(*ends: Head, day: str = "2026-11-17") -> Checkpoint:
+def seen(*ends: ChainHead, day: str = "2026-11-17") -> Checkpoint:
     return Checkpoint(f"{day}T21:00:00.000Z", {one.chain_id: one for one in ends}, "postgresql normalcy")
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.clock import later_month, month_of, utc_now
-from app.database.migrate import upgrade
-from app.database.partitions import partition_name
+from app.database.migrate import partition_name, upgrade
 from app.schemas.lookups import Ready
 from app.settings import Settings, load_settings
 from tests.postgres import PostgresServer

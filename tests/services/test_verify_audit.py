@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from app.audit.checkpoint import Checkpoint, render
-from app.database.appender import Head
 from app.database.engine import Database, open_database
+from app.database.records import ChainHead
 from app.runtime.checkpoints import FOLDER
 from app.services.verify_audit import StoredCheckpoints, read_checkpoints
 from app.settings import Settings
@@ -21,7 +21,7 @@ def keep(folder: Path, days: int) -> None:
     """Every day one chain has grown, and the others say what they said."""
     folder.mkdir(exist_ok=True)
     for day in range(1, days + 1):
-        ends = [Head("2026-10", UUID(int=chain), day if chain == 0 else 3, bytes(32)) for chain in range(CHAINS)]
+        ends = [ChainHead("2026-10", UUID(int=chain), day if chain == 0 else 3, bytes(32)) for chain in range(CHAINS)]
         taken = Checkpoint(f"2026-10-{day:02}T12:00:00.000Z", {end.chain_id: end for end in ends}, "sqlite")
         (folder / f"2026-10-{day:02}-sqlite.jsonl").write_bytes(render(taken))
 

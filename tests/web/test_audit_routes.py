@@ -7,7 +7,7 @@ import pytest
 from app.audit.chain import genesis, link, new_chain
 from app.audit.records import NewRecord, encode
 from app.clock import month_of
-from app.database.place import add_records
+from app.database.records import add_records
 from app.schemas.lookups import AuditPage, Replayed
 from app.settings import Settings
 from tests.cli.running import tamper

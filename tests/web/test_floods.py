@@ -22,7 +22,7 @@ LONG = 3600.0  # a second that does not end while the test runs
 
 @pytest.fixture(autouse=True)
 def one_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusals, "SUM_SECONDS", LONG)
+    monkeypatch.setattr(refusals, "AGGREGATION_SECONDS", LONG)
 
 
 def flood(running: Running, times: int) -> list[int]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from app.database.keys import SCOPES
 from app.domain.limits import Limit
+from app.domain.scopes import Scope
 from app.formats import faults as codes
 from app.formats.markdown import table
 from app.formats.problem import KEY_REUSED, PROBLEMS, STILL_ANSWERING, TYPE_PREFIX, Problem
@@ -73,7 +73,7 @@ def metrics() -> str:
 
 
 def scopes(doors: Sequence[Door]) -> str:
-    opened = {scope: [f"`{d.method} {d.path}`" for d in doors if d.lock == scope] for scope in SCOPES}
+    opened = {scope: [f"`{d.method} {d.path}`" for d in doors if d.lock == scope] for scope in Scope}
     return _table(("scope", "opens"), [(f"`{scope}`", ", ".join(paths)) for scope, paths in opened.items()])
 
 

@@ -1,7 +1,7 @@
-"""What the service's own PostgreSQL login may do, and who else may write our tables.
+"""Start-up check of the service's PostgreSQL login: what it may do beyond its grants, and who else has rights.
 
-All of it is asked of the catalogue, so a right counts however it came: directly, by a role that the login inherits or
-could take on with SET ROLE, or from PUBLIC. The measure is `roles.GRANTS`.
+All of it is read from the catalogue, so a right counts however it was granted: directly, through a role that the login
+inherits or could assume with SET ROLE, or to PUBLIC. What is allowed is in `roles.GRANTS`.
 """
 
 from collections import defaultdict
@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from sqlalchemy import Connection, text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.database.catalogue import about_ours
 from app.database.roles import AUDITOR, GRANTS, WRITER
+from app.database.schema_checks import query_our_objects
 
 ATTRIBUTES = {
     "rolsuper": "SUPERUSER",
@@ -20,7 +21,7 @@ ATTRIBUTES = {
     "rolreplication": "REPLICATION",
     "rolbypassrls": "BYPASSRLS",
 }
-# They see the state of the server, and can neither write, nor read files or tables, nor act as others.
+# They see the state of the server, but cannot write, read files or tables, or act as others.
 MONITORING = ("pg_monitor", "pg_read_all_settings", "pg_read_all_stats", "pg_stat_scan_tables")
 ROLES = text("""
     SELECT rolname = current_user AS is_own, * FROM pg_roles
@@ -29,8 +30,8 @@ ROLES = text("""
             OR rolname LIKE 'pg\\_%' AND rolname <> ALL(:harmless))
     ORDER BY rolname <> current_user, rolname
 """).bindparams(harmless=list(MONITORING))
-# Each object, whether the login can act as its owner, and every right on it that somebody else than its owner has.
-RIGHTS = about_ours("""
+# Each object, whether the login can act as its owner, and every right on it that anyone but its owner has.
+RIGHTS = query_our_objects("""
     , objects (kind, name, owner, acl) AS (
         SELECT 'table', c.relname, relowner, relacl FROM tables JOIN pg_class c USING (oid)
         UNION ALL SELECT 'sequence', relname, relowner, relacl FROM sequences JOIN pg_class USING (oid)
@@ -42,28 +43,30 @@ RIGHTS = about_ours("""
         UNION ALL SELECT 'function', proname || '(' || oidvectortypes(proargtypes) || ')', proowner,
             coalesce(proacl, acldefault('f', proowner))
         FROM functions JOIN pg_proc USING (oid)
-        UNION ALL SELECT 'schema', nspname, nspowner, nspacl FROM home JOIN pg_namespace USING (oid)
+        UNION ALL SELECT 'schema', nspname, nspowner, nspacl FROM our_schema JOIN pg_namespace USING (oid)
         UNION ALL SELECT 'database', datname, datdba, coalesce(datacl, acldefault('d', datdba))
         FROM pg_database WHERE datname = current_database()
         UNION ALL SELECT 'owner''s default for new', CASE defaclobjtype WHEN 'S' THEN 'sequences' ELSE 'tables' END,
             defaclrole, defaclacl
-        FROM home JOIN pg_default_acl ON defaclrole = home.owner AND defaclnamespace IN (0, home.oid)
+        FROM our_schema JOIN pg_default_acl ON defaclrole = our_schema.owner AND defaclnamespace IN (0, our_schema.oid)
         WHERE defaclobjtype IN ('r', 'S')
     )
     SELECT o.kind, o.name, pg_has_role(current_user, o.owner, 'MEMBER') AS is_owned, privilege_type AS privilege,
         CASE grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(grantee) END AS grantee,
         is_grantable, grantee = 0 OR pg_has_role(current_user, nullif(grantee, 0), 'MEMBER') AS is_ours
-    FROM home, objects o
-        LEFT JOIN LATERAL (SELECT * FROM aclexplode(o.acl) WHERE grantee NOT IN (o.owner, home.owner)) granted ON true
+    FROM our_schema, objects o
+        LEFT JOIN LATERAL (
+            SELECT * FROM aclexplode(o.acl) WHERE grantee NOT IN (o.owner, our_schema.owner)
+        ) granted ON true
     ORDER BY o.kind, o.name, grantee, privilege
 """)
-EVERYBODY = {"schema": {"USAGE"}, "database": {"CONNECT"}, "view": {"SELECT"}, "view column": {"SELECT"}}
-# What runs with more rights than those of whoever sets it off. Functions of our owner are refused elsewhere.
-CODE_OF_OTHERS = about_ours("""
+ALLOWED_TO_ALL = {"schema": {"USAGE"}, "database": {"CONNECT"}, "view": {"SELECT"}, "view column": {"SELECT"}}
+# Code that runs with more rights than its caller has. `schema_checks` refuses such functions of our owner.
+CODE_OF_OTHERS = query_our_objects("""
     SELECT format('the function %s runs with the rights of %s, and this login may execute it', p.oid::regprocedure,
         pg_get_userbyid(proowner))
-    FROM home, pg_proc p JOIN pg_roles owner ON owner.oid = proowner
-    WHERE prosecdef AND proowner <> home.owner AND (rolsuper OR pg_has_role(proowner, home.owner, 'MEMBER'))
+    FROM our_schema, pg_proc p JOIN pg_roles owner ON owner.oid = proowner
+    WHERE prosecdef AND proowner <> our_schema.owner AND (rolsuper OR pg_has_role(proowner, our_schema.owner, 'MEMBER'))
         AND pronamespace <> 'pg_catalog'::regnamespace AND has_function_privilege(p.oid, 'EXECUTE')
         AND has_schema_privilege(pronamespace, 'USAGE')
         AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND deptype = 'e')
@@ -73,15 +76,15 @@ CODE_OF_OTHERS = about_ours("""
 """)
 
 
-class Rights(NamedTuple):
-    """In words: what the login has beyond its grants; and what others have, or run, that reaches our tables."""
+class LoginRights(NamedTuple):
+    """In words: what the login has beyond its grants, and what others have, or run, on our tables."""
 
     excess: tuple[str, ...]
     of_others: tuple[str, ...]
 
 
 class Right(NamedTuple):
-    """One row of the query above. `privilege` None: nobody but its owner has any on the object."""
+    """One row of RIGHTS. `privilege` None: nobody but its owner has any right on the object."""
 
     kind: str
     name: str
@@ -89,7 +92,7 @@ class Right(NamedTuple):
     privilege: str | None
     grantee: str | None
     is_grantable: bool | None
-    is_ours: bool | None  # the login has it, or can take it
+    is_ours: bool | None  # the login has it, or can get it
 
     @property
     def what(self) -> str:
@@ -102,31 +105,35 @@ class Right(NamedTuple):
     def is_granted_to(self, roles: Iterable[str]) -> bool:
         is_ours = not self.kind.startswith("view")
         expected = {privilege for role in roles for privilege in GRANTS[role].get(self.name, ()) if is_ours}
-        return self.privilege in expected | EVERYBODY.get(self.kind, set()) and not self.is_grantable
+        return self.privilege in expected | ALLOWED_TO_ALL.get(self.kind, set()) and not self.is_grantable
 
 
-def login_rights(connection: Connection) -> Rights:
+async def login_rights(connection: AsyncConnection) -> LoginRights:
     """Of the login of this connection."""
+    return await connection.run_sync(_login_rights)
+
+
+def _login_rights(connection: Connection) -> LoginRights:
     found = [Right(*row) for row in connection.execute(RIGHTS)]
     attributes = _attributes(connection)
     if attributes[:1] == ["it is a superuser"]:
-        return Rights(tuple(attributes[:1]), ())  # all else follows
+        return LoginRights(tuple(attributes[:1]), ())  # which includes everything else
     code = connection.scalars(CODE_OF_OTHERS)
     given = [right for right in found if right.privilege]
     excess = [right for right in given if right.is_ours and not right.is_granted_to(GRANTS)]
     of_others = [right for right in given if not right.is_granted_to_us and not _is_expected(right)]
-    return Rights((*attributes, *_owned(found), *_told("it has", excess)), (*_of_others(of_others), *code))
+    return LoginRights((*attributes, *_owned(found), *_described("it has", excess)), (*_of_others(of_others), *code))
 
 
 def _attributes(connection: Connection) -> list[str]:
-    told = []
+    found = []
     for row in connection.execute(ROLES).mappings():
         has = [word for column, word in ATTRIBUTES.items() if row[column]]
         if row["is_own"]:
-            told += ["it is a superuser"] if row["rolsuper"] else [f"it has {word}" for word in has]
+            found += ["it is a superuser"] if row["rolsuper"] else [f"it has {word}" for word in has]
         else:
-            told.append(f"it is a member of {row['rolname']}" + (f", which has {', '.join(has)}" if has else ""))
-    return told
+            found.append(f"it is a member of {row['rolname']}" + (f", which has {', '.join(has)}" if has else ""))
+    return found
 
 
 def _owned(found: list[Right]) -> list[str]:
@@ -136,12 +143,12 @@ def _owned(found: list[Right]) -> list[str]:
     return [f"it can act as the owner of the {', the '.join(kinds[:3])}{more}"] if kinds else []
 
 
-def _told(beginning: str, rights: list[Right]) -> list[str]:
+def _described(beginning: str, rights: list[Right]) -> list[str]:
     return list(dict.fromkeys(f"{beginning} {right.what}" for right in rights))
 
 
 def _is_expected(right: Right) -> bool:
-    """A right on the database, or to look into the schema, says nothing about our tables."""
+    """A right on the database, or USAGE of the schema, gives no access to our tables."""
     if right.kind == "database" or (right.kind == "schema" and right.privilege == "USAGE"):
         return True
     return right.grantee in (WRITER, AUDITOR) and right.is_granted_to([right.grantee])
