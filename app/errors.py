@@ -1,8 +1,8 @@
 """What can go wrong, in words of medicine and of models, never of HTTP.
 
     NormalcyError
-    ├── MalformedJson           the bytes are not JSON that has one meaning (one fault)
-    ├── InvalidInput            a request that cannot be answered as it stands (every fault at once)
+    ├── MalformedJson           the bytes are not JSON that has one meaning (one error)
+    ├── InvalidInput            a request that cannot be answered (every error at once)
     ├── UnknownSite             no model was ever published for this site
     ├── UnknownVersion          the site has no such version
     ├── UnknownRecord           the audit holds no such record
@@ -47,21 +47,21 @@ class NormalcyError(Exception):
 class FieldError:
     """What is wrong with one field of a request. Never holds what the caller sent."""
 
-    code: str  # for machines; the table of codes is in formats/faults.py
+    code: str  # for machines; the table of codes is in schemas/errors.py
     field: str  # dotted path such as measurements[1].diameter_mm; empty: the request as a whole
     message: str  # for people: the field, its unit, what is allowed
 
 
 class MalformedJson(NormalcyError):
-    def __init__(self, fault: FieldError) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
+    def __init__(self, error: FieldError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class InvalidInput(NormalcyError):
-    def __init__(self, faults: Sequence[FieldError]) -> None:
-        super().__init__(" ".join(fault.message for fault in faults))
-        self.faults = tuple(faults)
+    def __init__(self, errors: Sequence[FieldError]) -> None:
+        super().__init__(" ".join(error.message for error in errors))
+        self.errors = tuple(errors)
 
 
 class UnknownSite(NormalcyError):

@@ -1,20 +1,26 @@
-"""Files that appear under their name whole or not at all.
+"""Files: written whole or not at all, and CSV read strictly.
 
 `new_file` refuses a name that is taken; `create_file` leaves an existing file alone; `replace_file` replaces it.
 """
 
+import csv
 import io
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from app.errors import FileExists, NormalcyError
+from app.errors import FileExists, InvalidTable, NormalcyError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+# Python's own float() also takes "1_000", "nan" and Arabic digits; none of them is a measurement.
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 
 
 @contextmanager
@@ -70,6 +76,39 @@ def _synchronised_draft(path: Path, content: bytes) -> Iterator[Path]:
         yield draft
     finally:
         draft.unlink(missing_ok=True)
+
+
+def csv_records(file: BinaryIO) -> Iterator[list[str]]:
+    """The records of a CSV in UTF-8, their cells stripped. A blank line is an empty record, so that records count rows.
+
+    Raises InvalidTable, with the row, for what is not CSV or not UTF-8.
+    """
+    row = 1
+    try:
+        for record in csv.reader(_lines(file), strict=True):
+            yield [cell.strip() for cell in record]
+            row += 1
+    except csv.Error as error:
+        raise InvalidTable([f"Row {row} is not valid CSV: look for a quotation mark that does not close."]) from error
+    except UnicodeDecodeError as error:
+        raise InvalidTable([f"The file is not UTF-8 text (first seen in row {row}): save it as CSV UTF-8."]) from error
+
+
+def decimal_number(text: str) -> float | None:
+    return float(text) if NUMBER.fullmatch(text) else None
+
+
+def has_decimal_comma(text: str) -> bool:
+    return DECIMAL_COMMA.fullmatch(text.strip()) is not None
+
+
+def _lines(file: BinaryIO) -> Iterator[str]:
+    """Not by a TextIOWrapper, which would close the caller's file when it is deleted."""
+    # A byte order mark is skipped: Excel's "CSV UTF-8" writes one, and no number depends on it.
+    encoding = "utf-8-sig"
+    for line in file:
+        yield from io.StringIO(line.decode(encoding), newline="")  # splits at a lone carriage return too
+        encoding = "utf-8"
 
 
 class _Draft(io.FileIO):

@@ -1,11 +1,12 @@
+import io
 import resource
 import stat
 from pathlib import Path
 
 import pytest
 
-from app.errors import FileExists, NormalcyError
-from app.files import new_file
+from app.errors import FileExists, InvalidTable, NormalcyError
+from app.files import csv_records, decimal_number, has_decimal_comma, new_file
 
 
 def test_a_file_appears_whole_and_private(tmp_path: Path) -> None:
@@ -72,3 +73,30 @@ def test_a_file_that_cannot_be_read_meanwhile_is_not_told_as_one_that_cannot_be_
 def write(path: Path, content: bytes) -> None:
     with new_file(path) as file:
         file.write(content)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_csv_records_are_stripped_and_blank_lines_count(end: str) -> None:
+    content = end.join(["\ufeffid , site", '"a, b",x', "", '"c\nd",y']).encode()
+    assert list(csv_records(io.BytesIO(content))) == [["id", "site"], ["a, b", "x"], [], ["c\nd", "y"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b'a,b\n1,2\n"3,4', "Row 3 is not valid CSV"),
+        (b"a,b\n1,\xe9\n3,4", "not UTF-8 text (first seen in row 2)"),
+        (b'a,b\n1,"2"3\n', "Row 2 is not valid CSV"),
+    ],
+)
+def test_what_is_not_csv_is_rejected_with_its_row(content: bytes, problem: str) -> None:
+    with pytest.raises(InvalidTable) as raised:
+        list(csv_records(io.BytesIO(content)))
+    assert problem in str(raised.value)
+
+
+def test_numbers_are_decimal_and_nothing_else() -> None:
+    assert [decimal_number(text) for text in ("41", "-1.5", ".5", "5.", "1e-3")] == [41.0, -1.5, 0.5, 5.0, 0.001]
+    assert not any(decimal_number(text) for text in ("", "1_0", "nan", "inf", "0x10", "١", "1,5", " 1"))
+    assert has_decimal_comma("41,5")
+    assert not has_decimal_comma("41.5")

@@ -1,11 +1,11 @@
-"""JSON with one meaning, or a refusal: what a clinical service may read.
+"""JSON that has exactly one meaning: what a clinical service may accept.
 
-Beyond the syntax this refuses what parsers commonly let through: keys given twice (of which the last would win,
-so that {"age": 50, "age": 5} were a child), numbers that no double holds, NaN, half surrogate pairs, byte order
+Beyond the syntax this rejects what parsers commonly let through: duplicate keys (of which the last would win,
+so that {"age": 50, "age": 5} would be a child), numbers that no double holds, NaN, half surrogate pairs, byte order
 marks, other encodings, and nesting that would exhaust the stack.
 
-msgspec parses (1 µs for 200 bytes, against 6 µs for the standard library with hooks); the standard library is
-asked only what was wrong, once msgspec has refused.
+msgspec parses (1 µs for 200 bytes, against 6 µs for the standard library with hooks); the standard library only
+diagnoses what msgspec has rejected.
 """
 
 import json
@@ -16,7 +16,7 @@ from itertools import accumulate
 import msgspec
 
 from app.errors import MalformedJson
-from app.formats.faults import fault
+from app.schemas.errors import field_error
 
 MAX_DEPTH = 16  # the deepest request of the service has 4 levels
 
@@ -31,7 +31,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def loads(body: bytes, max_depth: int = MAX_DEPTH) -> object:
-    """The value that the bytes stand for; MalformedJson, with what is wrong and where, if they have not exactly one."""
+    """The value that the bytes encode. Raises MalformedJson, with what is wrong and where."""
     if _depth(body, max_depth) > max_depth:
         raise _malformed("too_deep", f"The body is nested more than {max_depth} levels deep.")
     try:
@@ -39,7 +39,7 @@ def loads(body: bytes, max_depth: int = MAX_DEPTH) -> object:
         value = _decode(body)
     except ValueError as refusal:  # msgspec's errors and UnicodeDecodeError alike
         raise _diagnosis(body, refusal) from None
-    # Every pair has one colon; those inside of strings are told apart only if the quick count does not agree.
+    # Every pair has one colon; those inside strings are left out only if the quick count does not agree.
     pairs = _pairs(value)
     if pairs != body.count(b":") and pairs != _STRING.sub(b"", body).count(b":"):
         raise _malformed("duplicate_key", "An object in the body names the same key twice; name each key once.")
@@ -49,7 +49,7 @@ def loads(body: bytes, max_depth: int = MAX_DEPTH) -> object:
 def _depth(body: bytes, enough: int) -> int:
     """How deep the brackets nest; 0 where there are too few of them to matter.
 
-    Strings end here where the parser ends them, up to the first byte it refuses: it never goes deeper than this.
+    Strings end here where the parser ends them, up to the first byte it rejects: it never goes deeper than this.
     """
     if body.count(b"[") + body.count(b"{") <= enough:
         return 0
@@ -58,7 +58,7 @@ def _depth(body: bytes, enough: int) -> int:
 
 
 def _pairs(value: object) -> int:
-    """Key-value pairs at all levels. Refuses integers that no double holds on the way."""
+    """Key-value pairs at all levels. Raises MalformedJson for integers that no double holds."""
     if isinstance(value, dict):
         return len(value) + sum(map(_pairs, value.values()))
     if isinstance(value, list):
@@ -69,7 +69,7 @@ def _pairs(value: object) -> int:
 
 
 def _diagnosis(body: bytes, refusal: ValueError) -> MalformedJson:
-    """Why a refused body was refused, as near to the cause as can be told without repeating it."""
+    """Why a body was rejected, as precisely as possible without repeating it."""
     if not body.strip():
         return _malformed("empty_body", "The body is empty; send one JSON object.")
     if isinstance(refusal, UnicodeDecodeError) or body.startswith(_MARKS) or b"\0" in body[:4]:
@@ -97,4 +97,4 @@ def _too_large() -> MalformedJson:
 
 
 def _malformed(code: str, message: str) -> MalformedJson:
-    return MalformedJson(fault(code, "", message))
+    return MalformedJson(field_error(code, "", message))

@@ -6,7 +6,6 @@ nor the names of unknown fields: error bodies end up in logs, and a misplaced na
 
 import difflib
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -17,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from app.domain.limits import AGE, BMI, DIAMETER, HEIGHT, WEIGHT, Limit, diameter_limit
 from app.domain.unit_mistakes import GIVEN_IN_CM, body_mistakes
 from app.errors import FieldError, InvalidInput
+from app.files import has_decimal_comma
 from app.schemas.fields import FieldSpec, spec
 
 NOT_JSON = {
@@ -79,7 +79,6 @@ CODE_OF_TYPE = {
 FROM_FASTAPI = ("body",)  # what it puts before the location of every error in a body
 
 ABSENT = object()
-DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 COMMA_HINT = " Write a decimal point, not a comma."
 MOST_COMPARED, LONGEST_COMPARED = 8, 64  # unknown names that are compared with ours: the time for it stays bounded
 CHOOSE_SEX = "; choose the sex of the reference group to compare with"
@@ -158,7 +157,7 @@ class _Report:
             self._found.append((location, _not_an_object(field, path)))
             return
         verb = "is required:" if code == "missing" else "must be"
-        hint = COMMA_HINT if field.kind == "number" and _has_decimal_comma(value) else ""
+        hint = COMMA_HINT if field.kind == "number" and isinstance(value, str) and has_decimal_comma(value) else ""
         self._found.append((location, field_error(code, path, f"{path} {verb} {rule(field)}.{hint}")))
 
     def _add_out_of_range(self, location: Location, field: FieldSpec, code: str) -> None:
@@ -313,7 +312,3 @@ def _number(body: Mapping[str, Any], limit: Limit, *, only_allowed: bool = False
     if not isinstance(value, int | float) or isinstance(value, bool) or (only_allowed and not limit.holds(value)):
         return math.nan
     return value
-
-
-def _has_decimal_comma(value: object) -> bool:
-    return isinstance(value, str) and DECIMAL_COMMA.fullmatch(value.strip()) is not None

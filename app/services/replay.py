@@ -13,9 +13,9 @@ from app.database.records import Filter
 from app.domain.card import ModelRef
 from app.errors import InvalidInput, NormalcyError, UnknownRecord
 from app.formats.answer import BODY, body
-from app.formats.faults import fault
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
+from app.schemas.errors import field_error
 from app.services.audit_records import find_page, record_read
 from app.services.recorded import asked_again
 
@@ -51,7 +51,7 @@ async def _scores(runtime: Runtime, request_id: str) -> AsyncIterator[Json]:
         for record in filter(_may_be_score, page.records):
             seen += 1
             if seen > MAX_SCORES:
-                raise InvalidInput([fault("too_long", "request_id", TOO_MANY)])
+                raise InvalidInput([field_error("too_long", "request_id", TOO_MANY)])
             yield record
         if page.cursor is None:
             return

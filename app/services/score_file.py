@@ -1,7 +1,7 @@
-"""Score a file of readings: block by block, one bad row never spoiling the rest, one record for the whole run.
+"""Score a file of measurements block by block. A bad row does not affect the rest; the run leaves one record.
 
 "Current" is resolved once, at the start. The file with the scores appears under its name only after the record of the
-run is durable; it holds nothing that changes from run to run, so the same readings and versions give the same digest.
+run is durable. It holds nothing that changes from run to run: the same input and versions give the same digest.
 """
 
 import asyncio
@@ -28,14 +28,13 @@ from app.errors import (
 from app.files import new_file
 from app.formats import tables
 from app.formats.answer import body
-from app.formats.faults import fault
-from app.formats.reading_row import Item, Row, check_columns, read_item
-from app.formats.score_row import COLUMNS, answered, refused
-from app.formats.tables import Sheet, Table
+from app.formats.score_table import COLUMNS, Item, check_columns, error_row, read_item, score_row
+from app.formats.tables import Row, TableReader, TableWriter
 from app.inference.executor import LoadedModel
 from app.inference.scoring import score_with_tails
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
+from app.schemas.errors import field_error
 
 Json = dict[str, Any]
 Report = Callable[[str, float], None]
@@ -58,16 +57,16 @@ class FileRun:
 async def score_file(
     runtime: Runtime, caller: Caller, source: Path, out: Path, site: str | None, report: Report
 ) -> FileRun:
-    """`site` is for rows that name none. Raises InvalidTable for what is no table of readings."""
-    tables.refuse_other_kinds(source, out)
+    """`site` is for rows without one. Raises InvalidTable for a file that is not a table of measurements."""
+    tables.check_suffixes(source, out)
     scorer = _Scorer(runtime)
     try:
         with source.open("rb") as given, new_file(out) as made:
             before, size = _digest(given), source.stat().st_size
-            with closing(tables.sheet(out, made, COLUMNS)) as sheet:
-                await scorer.run(tables.table(source, given, size), sheet, site, report)
+            with closing(tables.table_writer(out, made, COLUMNS)) as writer:
+                await scorer.run(tables.table_reader(source, given, size), writer, site, report)
             run = FileRun(caller.request_id, *scorer.counts(), scorer.models(), before, _digest(made))
-            await runtime.writer.write([_draft(runtime, caller, run)])
+            await runtime.writer.write([_new_record(runtime, caller, run)])
     except OSError as error:
         raise InvalidTable([f"{source.name} cannot be read: {error.strerror}."]) from error
     return run
@@ -87,18 +86,18 @@ class _Scorer:
     def models(self) -> tuple[ModelRef, ...]:
         return tuple(sorted(self.used, key=lambda ref: (ref.site, ref.version)))
 
-    async def run(self, table: Table, sheet: Sheet, site: str | None, report: Report) -> None:
-        check_columns(table.columns, site)
+    async def run(self, reader: TableReader, writer: TableWriter, site: str | None, report: Report) -> None:
+        check_columns(reader.columns, site)
         seen = 0
-        for block in _blocks(table):
+        for block in _blocks(reader):
             items = [read_item(seen + k, row, site) for k, row in enumerate(block)]
-            sheet.write(await self._rows(items))
+            writer.write(await self._rows(items))
             seen += len(items)
-            report(f"{seen} rows", table.share())
-            await asyncio.sleep(0)  # the audit's writer looks after its connection meanwhile
+            report(f"{seen} rows", reader.share())
+            await asyncio.sleep(0)  # lets the audit writer check its connection
 
     async def _rows(self, items: Sequence[Item]) -> list[Json]:
-        """One per item, in order. Those that one model answers are computed together."""
+        """One per item, in order. Items of one model are scored together."""
         rows: dict[int, Json] = {}
         together: dict[ModelRef, tuple[LoadedModel, list[Item]]] = {}
         for item in items:
@@ -106,14 +105,14 @@ class _Scorer:
             if isinstance(found, LoadedModel):
                 together.setdefault(found.ref, (found, []))[1].append(item)
             else:
-                rows[item.index] = self._refused(item, found)
+                rows[item.index] = self._error_row(item, found)
         for model, alike in together.values():
-            rows.update(self._answered(model, alike))
+            rows.update(self._score_rows(model, alike))
         return [rows[item.index] for item in items]
 
     async def _model(self, item: Item) -> LoadedModel | tuple[FieldError, ...]:
         if item.request is None:
-            return item.faults
+            return item.errors
         name = (item.site, item.request.model_version)
         if name not in self.found:
             self.found[name] = await self._look_up(*name)
@@ -124,32 +123,34 @@ class _Scorer:
         try:
             return await self.runtime.loaded_models.find(site, version)
         except SiteNotServed as error:
-            return fault("version_refused", "model_version", f"model_version, the current one, cannot be used: {error}")
+            return field_error(
+                "version_refused", "model_version", f"model_version, the current one, cannot be used: {error}"
+            )
         except (UnknownSite, NoModelLoaded):
-            return fault("unknown_site", "site", "site has no published model.")
+            return field_error("unknown_site", "site", "site has no published model.")
         except UnknownVersion:
-            return fault("unknown_version", "model_version", "model_version is not published for the site.")
+            return field_error("unknown_version", "model_version", "model_version is not published for the site.")
         except InvalidArtefact as error:
-            return fault("version_refused", "model_version", f"model_version cannot be used: {error}")
+            return field_error("version_refused", "model_version", f"model_version cannot be used: {error}")
 
-    def _answered(self, model: LoadedModel, alike: Sequence[Item]) -> dict[int, Json]:
+    def _score_rows(self, model: LoadedModel, alike: Sequence[Item]) -> dict[int, Json]:
         queries = [item.request.query for item in alike if item.request]
         try:
-            told = [body(scored.answer) for scored in score_with_tails(model, queries)]
+            answers = [body(scored.answer) for scored in score_with_tails(model, queries)]
         except NormalcyError as error:
-            if len(alike) > 1:  # one reading has no trustworthy answer; the others do
-                return {item.index: row for item in alike for row in self._answered(model, [item]).values()}
-            return {alike[0].index: self._refused(alike[0], (fault("numbers_not_trusted", "", str(error)),))}
+            if len(alike) > 1:  # one measurement has no trustworthy score; the others do
+                return {item.index: row for item in alike for row in self._score_rows(model, [item]).values()}
+            return {alike[0].index: self._error_row(alike[0], (field_error("numbers_not_trusted", "", str(error)),))}
         self.succeeded += len(alike)
         self.used.add(model.ref)
         cohort = model.card.cohort.name
         return {
-            item.index: answered(item, model.ref, cohort, each) for item, each in zip(alike, told, strict=True)
+            item.index: score_row(item, model.ref, cohort, each) for item, each in zip(alike, answers, strict=True)
         }  # fmt: skip
 
-    def _refused(self, item: Item, faults: Sequence[FieldError]) -> Json:
+    def _error_row(self, item: Item, errors: Sequence[FieldError]) -> Json:
         self.failed += 1
-        return refused(item, faults)
+        return error_row(item, errors)
 
 
 def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -159,7 +160,7 @@ def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _digest(file: BinaryIO) -> str:
-    """Of all of it; the next read begins at the start."""
+    """SHA-256 of the whole file, which is left at its start."""
     digest = hashlib.sha256()
     file.seek(0)
     while part := file.read(READ_BYTES):
@@ -168,9 +169,9 @@ def _digest(file: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def _draft(runtime: Runtime, caller: Caller, run: FileRun) -> NewRecord:
-    """The run, not its rows: what went in and what came out, each by its digest. Names of files may name people."""
-    told = asdict(run)
+def _new_record(runtime: Runtime, caller: Caller, run: FileRun) -> NewRecord:
+    """The run, not its rows: digests of input and output. File names are left out, because they may name people."""
+    summary = asdict(run)
     return caller.new_record(
         "score",
         runtime.clock(),
@@ -178,7 +179,7 @@ def _draft(runtime: Runtime, caller: Caller, run: FileRun) -> NewRecord:
         input={"file_sha256": run.input_sha256, "rows": run.rows},
         output={
             "file_sha256": run.output_sha256,
-            **{name: told[name] for name in ("succeeded", "failed", "models")},
+            **{name: summary[name] for name in ("succeeded", "failed", "models")},
             "service": runtime.provenance,
         },
     )

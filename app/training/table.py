@@ -4,11 +4,9 @@ Columns: age_years, sex, height_cm, weight_kg and one of diameters in mm; others
 dropped: every problem is named by row (the header is row 1) and column, for the hospital to correct at the source.
 """
 
-import csv
 import hashlib
 import io
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from app.domain.card import Range, TrainingRanges
 from app.domain.context import AgeTransform, covariate_columns
 from app.domain.patient import Sex
 from app.errors import InvalidTable
+from app.files import csv_records, decimal_number
 from app.maths.moments import Array
 
 AGE_BANDS = (
@@ -94,9 +93,6 @@ def _range(values: Array) -> Range:
 PARQUET = b"PAR1"  # the first bytes of such a file
 CONTEXT_COLUMNS = ("age_years", "sex", "height_cm", "weight_kg")
 
-# Python's own float() also takes "1_000", "nan" and Arabic digits; none of them is a measurement.
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-
 
 def read_table(path: Path, diameter_column: str) -> Table:
     """Refuses what is no table of these columns; what its cells hold is for `check_table`."""
@@ -106,7 +102,7 @@ def read_table(path: Path, diameter_column: str) -> Table:
         raise InvalidTable([f"{path.name} cannot be read: {error.strerror}."]) from error
     if content.startswith(PARQUET):
         raise InvalidTable([f"{path.name} is a Parquet file: training takes CSV, UTF-8 with commas and a header."])
-    header, *body = _records(_decoded(content)) or [[]]
+    header, *body = list(csv_records(io.BytesIO(content))) or [[]]
     needed = (*CONTEXT_COLUMNS, diameter_column)
     _refuse_wrong_header(header, needed)
     filled = [(row, record) for row, record in enumerate(body, start=2) if any(record)]
@@ -128,29 +124,8 @@ def read_table(path: Path, diameter_column: str) -> Table:
 
 def numbers_of(cells: Sequence[str]) -> Array:
     """[N] NaN where a cell holds no finite number."""
-    values = np.array([float(cell) if NUMBER.fullmatch(cell) else math.nan for cell in cells])
+    values = np.array([decimal_number(cell) for cell in cells], dtype=np.float64)  # None becomes NaN
     return np.where(np.isfinite(values), values, math.nan)
-
-
-def _decoded(content: bytes) -> str:
-    try:
-        # A byte order mark passes without a word: Excel's "CSV UTF-8" writes one, and no number depends on it.
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        row = content.count(b"\n", 0, error.start) + 1
-        raise InvalidTable([f"The file is not UTF-8 text (first seen in row {row}): save it as CSV UTF-8."]) from error
-
-
-def _records(text: str) -> list[list[str]]:
-    """Blank lines stay, so that a record's place is its row in a spreadsheet."""
-    records: list[list[str]] = []
-    try:
-        for record in csv.reader(io.StringIO(text, newline=""), strict=True):
-            records.append([cell.strip() for cell in record])
-    except csv.Error as error:
-        row = len(records) + 1
-        raise InvalidTable([f"Row {row} is not valid CSV: look for a quotation mark that does not close."]) from error
-    return records
 
 
 def _refuse_wrong_header(header: Sequence[str], needed: Sequence[str]) -> None:

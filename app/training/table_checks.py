@@ -3,7 +3,6 @@
 Each check yields sentences that name rows and columns; none of them repeats a person's value.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,9 +14,10 @@ from numpy.typing import NDArray
 from app.domain import limits
 from app.domain.limits import Limit
 from app.domain.patient import Sex
+from app.domain.unit_mistakes import body_mistakes, value_mistake
 from app.errors import InvalidTable
+from app.files import has_decimal_comma
 from app.maths.moments import Array
-from app.training import slips
 from app.training.table import AGE_BANDS, Table, in_band, numbers_of, read_table
 
 Check = Callable[[Table], Iterator[str]]
@@ -36,7 +36,6 @@ REPEATS_REFUSED_SHARE = 0.02
 # Half of a healthy cohort is never heavier. In pounds an adult median of 21 kg/m² reads 46, a child's 15.5 reads 34.
 HIGHEST_MEDIAN_BMI = (("children", 0.0, 18.0, 30.0), ("adults", 18.0, np.inf, 40.0))
 
-DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 WORDS = {Sex.MALE: "men", Sex.FEMALE: "women"}
 
 
@@ -121,7 +120,8 @@ def unreadable_sexes(table: Table) -> Iterator[str]:
 def forbidden_values(table: Table) -> Iterator[str]:
     for (column, values), limit in zip(table.numbers.items(), SERVED, strict=True):
         wrong = np.flatnonzero(_outside(limit, values))
-        for question, rows in _grouped(table, wrong, [slips.question(limit.field, values[k]) for k in wrong]).items():
+        questions = [_question(value_mistake(limit.field, values[k])) for k in wrong]
+        for question, rows in _grouped(table, wrong, questions).items():
             yield f"Column {column} must lie between {_bounds(limit)}: {named(rows)}{question}."
 
 
@@ -137,7 +137,7 @@ def small_diameters(table: Table) -> Iterator[str]:
 
 def forbidden_bodies(table: Table) -> Iterator[str]:
     wrong = np.flatnonzero(_sound_bodies(table) & _outside(limits.BMI, table.bmi_kg_m2))
-    questions = [slips.body_question(table.height_cm[k], table.weight_kg[k]) for k in wrong]
+    questions = [_body_question(table.height_cm[k], table.weight_kg[k]) for k in wrong]
     for question, rows in _grouped(table, wrong, questions).items():
         yield (
             "Columns height_cm and weight_kg must give a body mass index between "
@@ -232,6 +232,15 @@ def _outside(limit: Limit, values: Array) -> NDArray[np.bool_]:
     return (values < limit.low) | (values > limit.high)
 
 
+def _body_question(height_cm: float, weight_kg: float) -> str:
+    return _question(" or ".join(mistake.words for mistake in body_mistakes(height_cm, weight_kg)))
+
+
+def _question(words: str) -> str:
+    """As an addition to a sentence."""
+    return f" ({words}?)" if words else ""
+
+
 def _bounds(limit: Limit) -> str:
     return f"{limit.low:g} and {limit.high:g} {limit.unit}"
 
@@ -239,7 +248,7 @@ def _bounds(limit: Limit) -> str:
 def _fault(cell: str) -> str:
     if not cell:
         return "is empty"
-    if DECIMAL_COMMA.fullmatch(cell):
+    if has_decimal_comma(cell):
         return "has a decimal comma where a point is needed"
     return "holds no number"
 

@@ -94,10 +94,10 @@ def framework_problem(error: HTTPException, request_id: str) -> Response:
 
 def _faults(error: NormalcyError) -> tuple[FieldError, ...]:
     if isinstance(error, errors.InvalidInput):
-        return error.faults
+        return error.errors
     if isinstance(error, errors.InvalidCursor):
         return (fault("wrong_type", "cursor", "cursor must be one that came with an earlier page of this list."),)
-    return (error.fault,) if isinstance(error, errors.MalformedJson) else ()
+    return (error.error,) if isinstance(error, errors.MalformedJson) else ()
 
 
 def _detail(error: NormalcyError) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.formats.score_row import COLUMNS
+from app.formats.score_table import COLUMNS
 from app.services import score_file
 from app.settings import Settings
 from tests.cli.running import READING, Done, Normalcy
@@ -190,7 +190,7 @@ class TestFile:
             (b"", "Column age_years is missing"),
             (HEADER.replace(",", ";").encode() + b"\n1;SoV;55;male;176;84,5;41", "separated by semicolons"),
             ((HEADER.replace("id,", "name,") + "\n").encode(), "Column name is not known"),
-            ((HEADER + ",id\n").encode(), "Column id stands there twice"),
+            ((HEADER + ",id\n").encode(), "Column id appears twice"),
             ((HEADER + "\n\xe9").encode("latin-1"), "not UTF-8"),
             ((HEADER + '\n"a,SoV').encode(), "not valid CSV"),
         ],

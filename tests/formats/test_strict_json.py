@@ -66,7 +66,7 @@ HOSTILE = [
 def test_hostile_bodies_are_refused_with_their_cause(body: bytes, code: str) -> None:
     with pytest.raises(MalformedJson) as refused:
         loads(body)
-    assert refused.value.fault.code == code
+    assert refused.value.error.code == code
 
 
 @pytest.mark.parametrize("hostile", [b'"' + b'\\"' * 500_000, b'"' + b'\\"' * 500_000 + b"\\", b'[{"' * 300_000])
@@ -118,7 +118,7 @@ def test_a_key_given_twice_is_refused_at_any_level(
     outside = data.draw(st.sampled_from(["%s", "[1, %s]", '{"k:": %s, "l": ":"}', '[{"k": [%s]}]']))
     with pytest.raises(MalformedJson) as refused:
         loads((outside % twice).encode(), max_depth=100)
-    assert refused.value.fault.code == "duplicate_key"
+    assert refused.value.error.code == "duplicate_key"
 
 
 # JSON with a few bytes struck out, put in or changed: near enough to the grammar to reach its corners.

@@ -37,7 +37,7 @@ def score_errors(body: object) -> tuple[FieldError, ...]:
     try:
         parse(ScoreRequest, body)
     except InvalidInput as rejected:
-        return rejected.faults
+        return rejected.errors
     return ()
 
 
@@ -45,7 +45,7 @@ def study_errors(body: object) -> tuple[FieldError, ...]:
     try:
         parse(StudyRequest, body)
     except InvalidInput as rejected:
-        return rejected.faults
+        return rejected.errors
     return ()
 
 

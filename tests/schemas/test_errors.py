@@ -32,7 +32,7 @@ CANARIES: list[Any] = [
 def refused(body: bytes) -> FieldError:
     with pytest.raises(MalformedJson) as raised:
         strict_json.loads(body)
-    return raised.value.fault
+    return raised.value.error
 
 
 def told(found: tuple[FieldError, ...]) -> str:

@@ -1,20 +1,20 @@
 import re
 
 from app.errors import FieldError
-from app.formats.problem import DEFECT, INPUT_REFUSED, PROBLEMS, UNKNOWN_SITE, problem_body
+from app.schemas.problem import DEFECT, INPUT_REFUSED, PROBLEMS, UNKNOWN_SITE, problem_body
 
-FAULTS = (
+ERRORS = (
     FieldError("missing", "age_years", "age_years is required."),
     FieldError("unknown_field", "(unknown)", "Not known."),
 )
 
 
-def test_a_refusal_of_input_lists_every_fault() -> None:
-    assert problem_body(INPUT_REFUSED, "r-1", FAULTS) == {
+def test_rejected_input_lists_every_error() -> None:
+    assert problem_body(INPUT_REFUSED, "r-1", ERRORS) == {
         "type": "/guide#problem-input-refused",
-        "title": "The request cannot be answered as it stands",
+        "title": "The request cannot be answered",
         "status": 422,
-        "detail": "See `errors` for every fault, by field.",
+        "detail": "See `errors` for everything that is wrong, by field.",
         "request_id": "r-1",
         "errors": [
             {"code": "missing", "field": "age_years", "message": "age_years is required."},
@@ -23,7 +23,7 @@ def test_a_refusal_of_input_lists_every_fault() -> None:
     }
 
 
-def test_a_problem_without_faults_has_no_list_of_them() -> None:
+def test_a_problem_without_field_errors_has_no_list_of_them() -> None:
     assert list(problem_body(UNKNOWN_SITE, "r-1")) == ["type", "title", "status", "detail", "request_id"]
 
 

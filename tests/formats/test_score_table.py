@@ -4,14 +4,14 @@ from collections.abc import Mapping
 import pytest
 
 from app.errors import InvalidTable
-from app.formats.csv_table import CsvReader
-from app.formats.reading_row import KNOWN, RAGGED, check_columns, read_item
+from app.formats.score_table import KNOWN, check_columns, read_item
+from app.formats.tables import RAGGED, CsvReader
 
 CELLS = {"site": "SoV", "age_years": "55", "sex": "male", "height_cm": "176", "weight_kg": "84", "diameter_mm": "41"}
 
 
 def codes(cells: Mapping[str, object]) -> list[tuple[str, str]]:
-    return [(fault.code, fault.field) for fault in read_item(0, cells).faults]
+    return [(fault.code, fault.field) for fault in read_item(0, cells).errors]
 
 
 def test_a_row_of_texts_and_a_row_of_numbers_ask_the_same() -> None:
@@ -66,7 +66,7 @@ def test_columns_are_known_or_refused() -> None:
     assert "Column height_cm is missing." in problems
     assert "Column diameter_mm is missing." in problems
     assert "Column heigth_cm is not known. Did you mean height_cm?" in problems
-    assert "Column site stands there twice." in problems
+    assert "Column site appears twice." in problems
 
 
 @pytest.mark.parametrize("header", ["age_years;sex;height_cm", "age_years\tsex\theight_cm"])
@@ -85,14 +85,22 @@ def test_a_column_without_a_name_is_explained() -> None:
 
 def test_a_decimal_comma_gets_a_hint() -> None:
     cells = {"age_years": "55", "sex": "male", "height_cm": "176", "weight_kg": "84", "diameter_mm": "41,5"}
-    (fault,) = read_item(0, cells, "SoV").faults
+    (fault,) = read_item(0, cells, "SoV").errors
     assert (fault.code, fault.field) == ("wrong_type", "diameter_mm")
     assert fault.message.endswith("Write a decimal point, not a comma.")
     assert "41" not in fault.message
-    (fault,) = read_item(0, cells | {"diameter_mm": "wide"}, "SoV").faults
+    (fault,) = read_item(0, cells | {"diameter_mm": "wide"}, "SoV").errors
     assert "comma" not in fault.message
-    (fault,) = read_item(0, cells | {RAGGED: 6}, "SoV").faults
+    (fault,) = read_item(0, cells | {RAGGED: 6}, "SoV").errors
     assert "decimal comma" in fault.message
+
+
+def test_the_columns_are_the_fields_of_the_request() -> None:
+    assert (
+        *("id", "site", "age_years", "sex", "height_cm", "weight_kg", "diameter_mm", "measurement_sd_mm"),
+        *("convention.edge", "convention.phase", "convention.modality", "model_version"),
+        *("thresholds", "hdi_probability", "include_unreliable", "subject"),
+    ) == KNOWN
 
 
 class TestCsv:
@@ -109,4 +117,4 @@ class TestCsv:
         for line in (b"7,SoV,55", b"7,SoV,55,male,1,2"):
             (row,) = self.read(b"id,site,age_years,sex\n" + line)
             item = read_item(0, row)
-            assert (item.id, [fault.code for fault in item.faults]) == ("7", ["ragged_row"])
+            assert (item.id, [fault.code for fault in item.errors]) == ("7", ["ragged_row"])
