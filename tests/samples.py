@@ -25,8 +25,7 @@ from app.domain.convention import Convention
 from app.domain.golden import GoldenCase, GoldenMoments, GoldenOutputs
 from app.domain.patient import Patient, Sex
 from app.formats.card_markdown import card_markdown
-from app.inference.executor import LoadedModel
-from app.inference.numpy_executor import load_on_numpy
+from app.inference.executor import LoadedModel, load_on_numpy
 from app.maths.gp.kernels import Kernel
 from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
 from app.maths.gp.scaling import Scaling

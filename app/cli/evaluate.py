@@ -30,7 +30,7 @@ def evaluate(
 ) -> None:
     """Score labelled people with a version: ROC and PR AUC, calibration, the share of each verdict, pictures."""
     from app.formats import figures
-    from app.inference.numpy_executor import load_on_numpy
+    from app.inference.executor import load_on_numpy
     from app.services import evaluate as service
     from app.store import highest_version, load
     from app.training.table_checks import read_labelled

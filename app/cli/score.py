@@ -87,13 +87,14 @@ def _score_one(site: str | None, body: dict[str, Any], json: bool) -> None:
     if site is None:
         raise typer.BadParameter("the site of the reading, as SoV", param_hint="--site")
     from app.runtime.command import command_runtime
+    from app.schemas.answers import ScoreResponse
     from app.schemas.errors import parse
     from app.schemas.requests import ScoreRequest
     from app.services.score_measurements import score_measurement
 
     request = parse(ScoreRequest, body).for_site(site)
 
-    async def work(settings: Settings) -> dict[str, Any]:
+    async def work(settings: Settings) -> ScoreResponse:
         async with command_runtime(settings, "score") as service:
             await service.poller.start()
             return await score_measurement(service, caller(settings, "score"), request)
@@ -101,11 +102,12 @@ def _score_one(site: str | None, body: dict[str, Any], json: bool) -> None:
     answer = run(work)
 
     def people() -> None:
-        say(answer["summary"]["clinician"])
-        for note in (*answer["reliability"]["reasons"], *answer["advisories"]):
-            say(f"- {note['message']}")
-        model = answer["provenance"]["model"]
-        say(f"{model['site']} {model['version']}; on record as request {answer['request_id']}.")
+        say(answer.summary.clinician)
+        reasons, advisories = answer.reliability.reasons, answer.advisories
+        for message in (*(reason.message for reason in reasons), *(advisory.message for advisory in advisories)):
+            say(f"- {message}")
+        model = answer.provenance.model
+        say(f"{model.site} {model.version}; on record as request {answer.request_id}.")
 
     show(answer, json, people)
 

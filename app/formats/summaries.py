@@ -12,8 +12,9 @@ from decimal import Decimal
 from app.domain.limits import ADULT_AGE_YEARS
 from app.domain.patient import Patient, Sex, completed_age
 from app.domain.query import ScoreQuery
-from app.domain.reliability import DIFFERS, EDGE, OUTSIDE, SPARSE, WIDE, deciding_reason
-from app.domain.score import HDI, UNLIKELY, Answer, Reason, Reference, Reliability, Score, Tails
+from app.domain.reliability import DIFFERS, EDGE, OUTSIDE, SPARSE, WIDE, Finding, deciding_finding
+from app.domain.score import UNLIKELY, Tails
+from app.schemas.answers import Answer, Hdi, Reference, Reliability, Score, Summary
 
 EVALUATION = "Evaluation model, not for care"
 INTENDED_USE = (
@@ -79,12 +80,11 @@ class Judged:
     answer: Answer
     tails: Tails
     tails_with_measurement_error: Tails | None  # None: no error was stated
+    findings: tuple[Finding, ...]  # that led to the verdict
 
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    clinician: str
-    patient: str
+    @property
+    def deciding(self) -> Finding | None:
+        return deciding_finding(self.findings)
 
 
 def intended_use(*, simulated: bool) -> str:
@@ -102,11 +102,11 @@ def _clinician_text(judged: Judged, opening: str) -> str:
     answer = judged.answer
     if answer.score is None or answer.reference is None:
         return _clinician_sentence(
-            opening, "", f"{_clinician_why(answer.reliability)}, so no score is given for {_measurement(judged)}"
+            opening, "", f"{_clinician_why(judged.deciding)}, so no score is given for {_measurement(judged)}"
         )
     verdict = answer.reliability.verdict
     warning = (
-        f"{CLINICIAN_WARNINGS[verdict]} {_clinician_why(answer.reliability)}" if verdict in CLINICIAN_WARNINGS else ""
+        f"{CLINICIAN_WARNINGS[verdict]} {_clinician_why(judged.deciding)}" if verdict in CLINICIAN_WARNINGS else ""
     )
     found = f"{_clinician_measured(judged, answer.reference)}, {_clinician_scored(answer.score, judged.tails)}"
     return _clinician_sentence(opening, warning, f"{found}{_clinician_with_measurement_error(judged)}")
@@ -117,8 +117,7 @@ def _clinician_sentence(opening: str, warning: str, found: str) -> str:
     return begun(f"{before}: {found}." if before else f"{found}.")
 
 
-def _clinician_why(reliability: Reliability) -> str:
-    reason = deciding_reason(reliability)
+def _clinician_why(reason: Finding | None) -> str:
     if reason is None:
         return CLINICIAN_NOT_COVERED
     return IMPRECISE[reason.verdict] if reason.code == WIDE else continued(reason.message)
@@ -162,7 +161,7 @@ def _probabilities(tails: Tails) -> str:
     return f"the probability of exceeding 2 is {percent(tails.above_2)}{below}"
 
 
-def _ends(hdi: HDI) -> str:
+def _ends(hdi: Hdi) -> str:
     return f"{two_digits(hdi.low)} to {two_digits(hdi.high)}"
 
 
@@ -174,7 +173,7 @@ def _patient_text(judged: Judged, opening: str) -> str:
     )
 
 
-def plain_reason(reason: Reason | None, words: Words = ADULT) -> str:
+def plain_reason(reason: Finding | None, words: Words = ADULT) -> str:
     if reason is None:
         return PATIENT_NOT_COVERED
     if (reason.code, reason.verdict) == (WIDE, "not_reliable"):
@@ -183,7 +182,7 @@ def plain_reason(reason: Reason | None, words: Words = ADULT) -> str:
 
 
 def _patient_sentences(judged: Judged, words: Words) -> Iterator[str]:
-    answer, why = judged.answer, plain_reason(deciding_reason(judged.answer.reliability), words)
+    answer, why = judged.answer, plain_reason(judged.deciding, words)
     if answer.score is None or answer.reference is None:
         yield _withheld(judged, why, words)
         return
@@ -244,7 +243,7 @@ def _patient_place(site: str, words: Words) -> str:
     return PLACES.get(site, OTHER_PLACE).format_map(words | {"site": site})
 
 
-def _between(hdi: HDI) -> str:
+def _between(hdi: Hdi) -> str:
     return f"between {two_digits(hdi.low)} and {two_digits(hdi.high)}"
 
 

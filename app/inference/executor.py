@@ -1,14 +1,17 @@
 """A model in memory (`LoadedModel`), and what an executor is: anything that turns covariates into moments."""
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from app.domain.card import Comparators, ModelCard, ModelRef
 from app.formats.answer import model_provenance
+from app.inference.judging import Judge
+from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array, Moments
 from app.maths.statistics.linear import LinearReference
+from app.schemas.answers import ModelProvenance
 from app.store import StoredModel
 
 
@@ -24,10 +27,12 @@ class LoadedModel:
     stored: StoredModel
     executor: Executor
     linear: LinearReference = field(init=False)  # the comparators of the card
-    provenance: dict[str, Any] = field(init=False)  # how responses name the model
+    provenance: ModelProvenance = field(init=False)  # how responses name the model
+    judge: Judge = field(init=False, repr=False, compare=False)  # by the card
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "linear", _linear_reference(self.card.comparators))
+        object.__setattr__(self, "judge", Judge(self.card))
         object.__setattr__(self, "provenance", model_provenance(self.ref, self.card))
 
     @property
@@ -49,3 +54,17 @@ def _linear_reference(comparators: Comparators) -> LinearReference:
         comparators.residual_sd_mm,
         np.array(comparators.absolute_residual_coefficients),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyExecutor:
+    """The default: the posterior's own NumPy, in the calling thread."""
+
+    posterior: HeteroscedasticPosterior
+
+    def predict(self, X: Array) -> Moments:
+        return self.posterior.predict(X)
+
+
+def load_on_numpy(stored: StoredModel) -> LoadedModel:
+    return LoadedModel(stored, NumpyExecutor(stored.posterior))

@@ -7,12 +7,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from app.domain.query import ScoreQuery
 from app.errors import InvalidArtefact, InvalidSettings, NoModelLoaded, SiteNotServed, UnknownSite
-from app.inference.executor import LoadedModel
+from app.inference.executor import LoadedModel, load_on_numpy
 from app.inference.golden import check_model
-from app.inference.numpy_executor import load_on_numpy
 from app.inference.scoring import score
 from app.schemas.requests import CURRENT
 from app.settings import Settings
@@ -32,7 +32,7 @@ SiteVersion = tuple[str, str]
 class Backend:
     """What computes predictions in this process."""
 
-    name: str
+    name: Literal["numpy", "tensorflow"]
     device: str
     load: Callable[[StoredModel], LoadedModel]
 

@@ -19,7 +19,6 @@ from app.database.engine import Database, open_database
 from app.database.migrate import upgrade
 from app.database.schema_checks import check_database
 from app.database.sqlite import serve_lock
-from app.formats.answer import ServiceInfo, service_provenance
 from app.inference.microbatch import MicroBatcher
 from app.inference.scoring import Scored, score_with_tails
 from app.observability import Metrics, make_metrics
@@ -27,6 +26,7 @@ from app.runtime.checkpoints import Checkpoints
 from app.runtime.credentials import Keyring, check_exposure, check_login
 from app.runtime.models import Backend, LoadedModels, choose_backend
 from app.runtime.poller import DatabasePoller
+from app.schemas.answers import ServiceInfo
 from app.settings import Settings
 
 
@@ -47,13 +47,11 @@ class Runtime:
     batcher: MicroBatcher[Scored] = field(init=False)
     refusals: RefusalRecorder = field(init=False)
     hasher: SubjectHasher = field(init=False)
-    provenance: dict[str, Any] = field(init=False)  # service_info, as responses and records contain it
 
     def __post_init__(self) -> None:
         self.batcher = MicroBatcher(score_with_tails)
         self.refusals = RefusalRecorder(self.writer, self.metrics)
         self.hasher = subject_hasher(self.settings)
-        self.provenance = service_provenance(self.service_info)
 
 
 @asynccontextmanager

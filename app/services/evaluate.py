@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from app.domain.card import ModelRef
 from app.domain.patient import Patient, Sex
 from app.domain.query import ScoreQuery
-from app.domain.score import Answer
 from app.formats import figures
 from app.formats.figures import Curve
 from app.inference.executor import LoadedModel
@@ -27,6 +26,7 @@ from app.maths.statistics.metrics import (
     roc_auc,
     roc_curve,
 )
+from app.schemas.answers import Answer
 from app.training.table import Table
 
 if TYPE_CHECKING:

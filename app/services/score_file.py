@@ -180,6 +180,6 @@ def _new_record(runtime: Runtime, caller: Caller, run: FileRun) -> NewRecord:
         output={
             "file_sha256": run.output_sha256,
             **{name: summary[name] for name in ("succeeded", "failed", "models")},
-            "service": runtime.provenance,
+            "service": runtime.service_info,
         },
     )

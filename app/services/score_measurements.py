@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 from app.audit.records import NewRecord
 from app.errors import FieldError, InvalidInput, NoModelLoaded, UnknownSite, UnknownVersion
-from app.formats.answer import BODY, Json, Result, provenance, single, study
+from app.formats.answer import BODY, Result, provenance, score_response, study_response
 from app.formats.summaries import Judged, summarise
 from app.inference.executor import LoadedModel
 from app.inference.scoring import Scored
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
+from app.schemas.answers import ScoreResponse, StudyResponse, StudyResult
 from app.schemas.errors import unknown_site, unknown_version
 from app.schemas.requests import CURRENT, SiteRequest, StudyRequest
 from app.services.recorded import recorded
@@ -26,30 +27,31 @@ class ResolvedRequest(NamedTuple):
     request: SiteRequest
 
 
-async def score_measurement(runtime: Runtime, caller: Caller, request: SiteRequest) -> Json:
+async def score_measurement(runtime: Runtime, caller: Caller, request: SiteRequest) -> ScoreResponse:
     resolved = ResolvedRequest(await find_model(runtime, caller, request), request)
     scored = await runtime.batcher.submit(resolved.model, request.query)
     now, query = runtime.clock(), request.query
-    body = single(caller.request_id, query.patient, query.diameter_mm, make_result(runtime, resolved, scored, now))
-    await runtime.writer.write([_new_record(runtime, caller, resolved, body, now)], caller.deadline)
+    result = make_result(runtime, resolved, scored, now)
+    response = score_response(caller.request_id, query.patient, query.diameter_mm, result)
+    await runtime.writer.write([_new_record(runtime, caller, resolved, response, now)], caller.deadline)
     _count(runtime, resolved, scored)
-    return body
+    return response
 
 
-async def score_study(runtime: Runtime, caller: Caller, request: StudyRequest) -> Json:
+async def score_study(runtime: Runtime, caller: Caller, request: StudyRequest) -> StudyResponse:
     resolved = await _find_models(runtime, caller, request)
     scored = await asyncio.gather(*(runtime.batcher.submit(each.model, each.request.query) for each in resolved))
     now = runtime.clock()
     results = [make_result(runtime, *pair, now) for pair in zip(resolved, scored, strict=True)]
-    body = study(caller.request_id, request.to_patient(), results)
+    response = study_response(caller.request_id, request.to_patient(), results)
     records = [
         _new_record(runtime, caller, each, result, now, item)
-        for item, (each, result) in enumerate(zip(resolved, body["results"], strict=True))
+        for item, (each, result) in enumerate(zip(resolved, response.results, strict=True))
     ]
     await runtime.writer.write(records, caller.deadline)
     for pair in zip(resolved, scored, strict=True):
         _count(runtime, *pair)
-    return body
+    return response
 
 
 async def find_model(runtime: Runtime, caller: Caller, request: SiteRequest) -> LoadedModel:
@@ -65,7 +67,7 @@ async def find_model(runtime: Runtime, caller: Caller, request: SiteRequest) -> 
 def make_result(runtime: Runtime, resolved: ResolvedRequest, scored: Scored, now: datetime) -> Result:
     model, site = resolved.model, resolved.model.ref.site
     summary = summarise(Judged(site, resolved.request.query, *scored), simulated=model.is_simulated)
-    return Result(site, scored.answer, summary, provenance(model.provenance, runtime.provenance, now))
+    return Result(site, scored.answer, summary, provenance(model.provenance, runtime.service_info, now))
 
 
 async def _find_models(runtime: Runtime, caller: Caller, request: StudyRequest) -> list[ResolvedRequest]:
@@ -85,7 +87,12 @@ async def _find_models(runtime: Runtime, caller: Caller, request: StudyRequest) 
 
 
 def _new_record(
-    runtime: Runtime, caller: Caller, resolved: ResolvedRequest, body: Json, now: datetime, item: int | None = None
+    runtime: Runtime,
+    caller: Caller,
+    resolved: ResolvedRequest,
+    result: ScoreResponse | StudyResult,
+    now: datetime,
+    item: int | None = None,
 ) -> NewRecord:
     return caller.new_record(
         "score",
@@ -93,7 +100,7 @@ def _new_record(
         item=item,
         model=resolved.model.ref,
         input=recorded(resolved.request, runtime.hasher),
-        output={name: body[name] for name in RECORDED} | {"service": body["provenance"]["service"]},
+        output={name: getattr(result, name) for name in RECORDED} | {"service": result.provenance.service},
     )
 
 

@@ -16,8 +16,8 @@ from app.domain.convention import Convention
 from app.domain.golden import GoldenCase, choose_golden_inputs
 from app.errors import GateFailed
 from app.formats.card_markdown import card_markdown
+from app.inference.executor import NumpyExecutor
 from app.inference.golden import check_golden, golden_cases
-from app.inference.numpy_executor import NumpyExecutor
 from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array, Moments
 from app.maths.score import normalcy

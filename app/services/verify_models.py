@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.inference.executor import load_on_numpy
 from app.inference.golden import check_model
-from app.inference.numpy_executor import load_on_numpy
 from app.store import Verification, load, verify
 
 

@@ -17,6 +17,7 @@ from app.formats.answer import encode
 from app.formats.faults import fault
 from app.runtime.credentials import ANONYMOUS, Caller, Principal
 from app.runtime.runtime import Runtime
+from app.schemas.answers import ScoreResponse, StudyResponse
 from app.web.problems import Refused
 
 LARGEST_BODY = 16 * 1024  # bytes; the longest acceptable scoring request has about 1 kB
@@ -93,6 +94,7 @@ class Call(Request):
             raise InvalidInput([fault("unknown_field", "(query)", message)])
         return given
 
-    def answer(self, told: dict[str, Any], status: int = 200) -> Response:
+    def answer(self, told: dict[str, Any] | ScoreResponse | StudyResponse, status: int = 200) -> Response:
         """JSON, with the request id as its first field unless it is there already."""
-        return Response(encode({"request_id": self.request_id} | told), status, media_type=JSON)
+        content = {"request_id": self.request_id} | told if isinstance(told, dict) else told
+        return Response(encode(content), status, media_type=JSON)

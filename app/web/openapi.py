@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from app.formats import problem as kinds
-from app.formats.answer import Result, single, study
+from app.formats.answer import Result, encode, score_response, study_response
 from app.formats.problem import MEDIA_TYPE, problem_body
 from app.formats.problem import Problem as Kind
 from app.inference.scoring import score_with_tails
@@ -86,9 +87,16 @@ def examples(runtime: Runtime) -> dict[str, Json]:
     query = asked.query
     results = [_result(runtime, measurement) for measurement in both.site_requests()]
     return {
-        "/v1/sites/{site}/score": single(EXAMPLE_ID, query.patient, query.diameter_mm, _result(runtime, asked)),
-        "/v1/studies/score": study(EXAMPLE_ID, both.to_patient(), results),
+        "/v1/sites/{site}/score": _json(
+            score_response(EXAMPLE_ID, query.patient, query.diameter_mm, _result(runtime, asked))
+        ),
+        "/v1/studies/score": _json(study_response(EXAMPLE_ID, both.to_patient(), results)),
     }
+
+
+def _json(response: object) -> Json:
+    plain: Json = msgspec.json.decode(encode(response))
+    return plain
 
 
 def _result(runtime: Runtime, request: SiteRequest) -> Result:

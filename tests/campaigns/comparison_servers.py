@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.audit.writer import AuditWriter
 from app.cli.serve import serve
-from app.schemas.answers import ScoreAnswer
+from app.schemas.answers import ScoreResponse
 from app.schemas.requests import ScoreRequest
 
 HELLO = {"type": "http.response.body", "body": b"hello"}
@@ -39,7 +39,7 @@ async def hello(scope: Scope, receive: Receive, send: Send) -> None:
 def bare_route(answer: dict[str, Any]) -> FastAPI:
     app = FastAPI()
 
-    @app.post("/v1/sites/{site}/score", response_model=ScoreAnswer)
+    @app.post("/v1/sites/{site}/score", response_model=ScoreResponse)
     async def score(site: str, body: ScoreRequest) -> dict[str, Any]:
         return answer
 

@@ -1,54 +1,56 @@
 """Answers as the service makes them, small and complete."""
 
-from app.domain.score import (
-    HDI,
+from app.domain.reliability import Finding
+from app.domain.score import Position, Verdict
+from app.schemas.answers import (
     Advisory,
     Answer,
-    ComparatorScores,
+    Comparators,
+    DiameterAtThreshold,
     Exceedance,
-    Interval,
-    Position,
+    Hdi,
+    IntervalMm,
+    NotApplicable,
     Reason,
     Reference,
     Reliability,
     Score,
     ScoreWithMeasurementError,
-    ThresholdDiameter,
-    Verdict,
 )
 
-AGE = Reason(
+AGE = Finding(
     "outside_training_range",
     "The patient is older than the oldest of the training people, who was 85 years old.",
     "not_reliable",
     "older",
 )
-WEIGHT = Reason(
+WEIGHT = Finding(
     "outside_training_range",
     "The weight is outside the range of the training people of the same sex, 17 to 110 kg.",
     "caution",
     "weight",
 )
-WIDE = Reason(
+WIDE = Finding(
     "wide_interval",
     "For people of this age, sex and body size a score of 2 would have a 95% interval wider than 1.",
     "caution",
     "width",
 )
-HDI_95 = HDI(0.95, 1.58, 2.3, 0.72)
+HDI_95 = Hdi(0.95, 1.58, 2.3, 0.72)
 REFERENCE = Reference(
-    35.1, 0.31, 3.06, 0.08, Interval(0.95, 29.0, 41.2), 97.1, (ThresholdDiameter(2.0, 41.2, 40.1, 42.5),)
+    35.1, 0.31, 3.06, 0.08, IntervalMm(0.95, 29.0, 41.2), 97.1, (DiameterAtThreshold(2.0, 41.2, 40.1, 42.5),)
 )
-COMPARATORS = ComparatorScores(
-    1.71, None, 20.1, 2.33, 7.5, (Advisory("spread_not_credible", "altman_z", "Too small."),)
+COMPARATORS = Comparators(
+    1.71, None, 20.1, 2.33, 7.5, (NotApplicable("spread_not_credible", "altman_z", "Too small."),)
 )
 
 
-def score(position: Position = "uncertain", hdi: HDI = HDI_95, expected_ns: float = 1.93) -> Score:
+def score(position: Position = "uncertain", hdi: Hdi = HDI_95, expected_ns: float = 1.93) -> Score:
     return Score(expected_ns, hdi, (Exceedance(2.0, 0.34, 0.66),), position)
 
 
-def reliability(verdict: Verdict = "ok", *reasons: Reason) -> Reliability:
+def reliability(verdict: Verdict = "ok", *findings: Finding) -> Reliability:
+    reasons = tuple(Reason(finding.code, finding.message) for finding in findings)
     return Reliability(verdict, 0.61, 62.0, reasons)
 
 

@@ -11,33 +11,33 @@ from hypothesis import strategies as st
 
 from app.domain.card import ModelRef
 from app.domain.patient import Patient, Sex
-from app.domain.score import HDI, Answer, Exceedance, Interval, ThresholdDiameter
 from app.errors import UnverifiedResult
 from app.formats.answer import (
     Result,
-    ServiceInfo,
     body,
     encode,
     model_provenance,
     provenance,
-    service_provenance,
-    single,
-    study,
+    score_response,
+    study_response,
 )
-from app.formats.summaries import Summary
+from app.schemas.answers import (
+    Answer,
+    DiameterAtThreshold,
+    Exceedance,
+    Hdi,
+    IntervalMm,
+    ModelConvention,
+    ModelProvenance,
+    ServiceInfo,
+    Summary,
+)
 from tests.formats.answers import AGE, COMPARATORS, REFERENCE, answer, reliability, score
 from tests.samples import a_card
 
 MAN = Patient(55.0, Sex.MALE, 176.0, 84.0)
-MODEL = {
-    "site": "SoV",
-    "version": "1.0.0",
-    "sha256": "ab" * 32,
-    "cohort": "simulated",
-    "cohort_size": 1110,
-    "convention": {"edge": "leading", "phase": "end-diastole", "modality": "TTE"},
-}
-SERVICE = service_provenance(ServiceInfo("0.1.0", "abc", "numpy", "CPU"))
+MODEL = ModelProvenance("SoV", "1.0.0", "ab" * 32, "simulated", 1110, ModelConvention("leading", "end-diastole", "TTE"))
+SERVICE = ServiceInfo("0.1.0", "abc", "numpy", "CPU")
 NOON = datetime(2026, 11, 15, 10, 30, 0, 123999, tzinfo=UTC)
 GIVEN = answer(score(), reliability())
 WITHHELD = answer(None, reliability("not_reliable", AGE))
@@ -99,6 +99,11 @@ def result(of: Answer, site: str = "SoV") -> Result:
     return Result(site, of, Summary("For clinicians.", "For patients."), provenance(MODEL, SERVICE, NOON))
 
 
+def as_json(response: object) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(encode(response))
+    return plain
+
+
 def assert_shape(value: Any, shape: Any) -> None:
     """A dict of shapes, a list of names for a flat object, or a list of one list for an array of flat objects."""
     if isinstance(shape, dict):
@@ -115,14 +120,14 @@ def assert_shape(value: Any, shape: Any) -> None:
 
 def test_a_single_answer_has_the_fields_of_the_contract_in_order() -> None:
     full = answer(score(), reliability("caution", AGE))
-    assert_shape(json.loads(encode(single("0199", MAN, 41.0, result(full)))), SHAPE)
+    assert_shape(as_json(score_response("0199", MAN, 41.0, result(full))), SHAPE)
 
 
 def test_a_study_repeats_everything_but_the_input_per_measurement() -> None:
-    told = study("0199", MAN, [result(GIVEN), result(WITHHELD, "AA")])
+    told = as_json(study_response("0199", MAN, [result(GIVEN), result(WITHHELD, "AA")]))
     assert list(told) == ["request_id", "input", "results"]
     assert "diameter_mm" not in told["input"]
-    alone = single("0199", MAN, 41.0, result(GIVEN))
+    alone = as_json(score_response("0199", MAN, 41.0, result(GIVEN)))
     assert told["results"][0] == {name: value for name, value in alone.items() if name not in ("request_id", "input")}
     assert [one["site"] for one in told["results"]] == ["SoV", "AA"]
 
@@ -135,7 +140,7 @@ def test_a_withheld_score_leaves_no_number_behind() -> None:
 
 
 def test_the_input_is_repeated_with_the_body_sizes_that_follow() -> None:
-    told = single("0199", MAN, 41.0, result(GIVEN))["input"]
+    told = as_json(score_response("0199", MAN, 41.0, result(GIVEN)))["input"]
     assert told["reference_sex"] == "male"
     assert told["bsa_m2"] == pytest.approx(MAN.bsa_m2, rel=1e-8)
     assert told["bmi_kg_m2"] == pytest.approx(27.1177686)
@@ -157,10 +162,10 @@ def test_what_is_read_back_is_what_was_told(number: float) -> None:
 
 BREAKS: dict[str, Callable[[float], Answer]] = {
     "expected_ns": lambda x: replace(GIVEN, score=score(expected_ns=x)),
-    "hdi": lambda x: replace(GIVEN, score=score(hdi=HDI(0.95, 1.0, x, 1.0))),
-    "width": lambda x: replace(GIVEN, score=score(hdi=HDI(0.95, 1.0, 2.0, x))),
+    "hdi": lambda x: replace(GIVEN, score=score(hdi=Hdi(0.95, 1.0, x, 1.0))),
+    "width": lambda x: replace(GIVEN, score=score(hdi=Hdi(0.95, 1.0, 2.0, x))),
     "exceedance": lambda x: replace(GIVEN, score=replace(score(), exceedance=(Exceedance(2.0, x, 0.5),))),
-    "interval": lambda x: replace(GIVEN, reference=replace(REFERENCE, interval_mm=Interval(0.95, x, 40.0))),
+    "interval": lambda x: replace(GIVEN, reference=replace(REFERENCE, interval_mm=IntervalMm(0.95, x, 40.0))),
     "percentile": lambda x: replace(GIVEN, reference=replace(REFERENCE, percentile=x)),
     "comparator": lambda x: replace(GIVEN, comparators=replace(COMPARATORS, linear_z=x)),
     "reliability": lambda x: replace(GIVEN, reliability=replace(GIVEN.reliability, context_hdi_width=x)),
@@ -175,15 +180,15 @@ def test_a_number_that_is_not_finite_never_leaves(where: str, value: float) -> N
 
 
 def at_threshold(median: float, low: float, high: float) -> Answer:
-    diameters = (ThresholdDiameter(2.0, median, low, high),)
+    diameters = (DiameterAtThreshold(2.0, median, low, high),)
     return replace(GIVEN, reference=replace(REFERENCE, diameter_at_threshold_mm=diameters))
 
 
 @pytest.mark.parametrize(
     "impossible",
     [
-        replace(GIVEN, score=score(hdi=HDI(0.95, 2.0, 1.0, 1.0))),
-        replace(GIVEN, score=score(hdi=HDI(1.01, 1.0, 2.0, 1.0))),
+        replace(GIVEN, score=score(hdi=Hdi(0.95, 2.0, 1.0, 1.0))),
+        replace(GIVEN, score=score(hdi=Hdi(1.01, 1.0, 2.0, 1.0))),
         BREAKS["exceedance"](1.000001),
         BREAKS["exceedance"](-0.000001),
         replace(GIVEN, score=replace(score(), exceedance=(Exceedance(2.0, 0.5, 1.1),))),
@@ -209,19 +214,19 @@ def test_a_probability_a_rounding_error_above_one_is_one() -> None:
 def test_the_moment_is_told_in_utc_with_milliseconds() -> None:
     east = NOON.astimezone(timezone(timedelta(hours=5, minutes=30)))
     for moment in (NOON, east):
-        assert provenance(MODEL, SERVICE, moment)["computed_at"] == "2026-11-15T10:30:00.123Z"
+        assert provenance(MODEL, SERVICE, moment).computed_at == "2026-11-15T10:30:00.123Z"
     whole = NOON.replace(microsecond=0)
-    assert provenance(MODEL, SERVICE, whole)["computed_at"] == "2026-11-15T10:30:00.000Z"
+    assert provenance(MODEL, SERVICE, whole).computed_at == "2026-11-15T10:30:00.000Z"
 
 
 def test_the_model_is_named_with_its_digest_its_people_and_its_convention() -> None:
     card = a_card()
-    told = model_provenance(ModelRef("SoV", "1.0.0", "ab" * 32), card)
+    told = as_json(model_provenance(ModelRef("SoV", "1.0.0", "ab" * 32), card))
     assert_shape(told, SHAPE["provenance"]["model"])
     assert (told["sha256"], told["cohort"], told["cohort_size"]) == ("ab" * 32, card.cohort.name, card.cohort.size)
     assert told["convention"]["edge"] == card.convention.edge
 
 
 def test_the_intended_use_follows_the_cohort() -> None:
-    assert "not for care" in provenance(MODEL, SERVICE, NOON)["intended_use"]
-    assert "not for care" not in provenance({**MODEL, "cohort": "Zürich 2020"}, SERVICE, NOON)["intended_use"]
+    assert "not for care" in provenance(MODEL, SERVICE, NOON).intended_use
+    assert "not for care" not in provenance(replace(MODEL, cohort="Zürich 2020"), SERVICE, NOON).intended_use

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.score import HDI, Exceedance, Score
 from app.formats.digits import rounded, significant
+from app.schemas.answers import Exceedance, Hdi, Score
 
 finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)
 
@@ -33,7 +33,7 @@ def test_there_is_no_negative_zero() -> None:
 
 
 def test_every_float_of_an_answer_is_rounded_and_nothing_else_changes() -> None:
-    score = Score(1 / 3, HDI(0.95, -2 / 3, 2 / 3, 4 / 3), (Exceedance(2.0, 1 / 7, 6 / 7),), "within")
+    score = Score(1 / 3, Hdi(0.95, -2 / 3, 2 / 3, 4 / 3), (Exceedance(2.0, 1 / 7, 6 / 7),), "within")
     plain = rounded(score)
     assert plain["hdi"] == {"probability": 0.95, "low": -0.666666667, "high": 0.666666667, "width": 1.33333333}
     assert plain["exceedance"] == [{"threshold": 2.0, "probability": 0.142857143, "probability_below": 0.857142857}]

@@ -9,14 +9,13 @@ from app.domain.card import ModelCard
 from app.domain.convention import Convention
 from app.domain.patient import Patient, Sex
 from app.domain.query import ScoreQuery
-from app.domain.reliability import judge
-from app.domain.score import HDI, Reliability, Score, Tails, Verdict
+from app.domain.reliability import Finding
+from app.domain.score import Tails, Verdict
 from app.formats.summaries import (
     EVALUATION,
     PATIENT_NOT_COVERED,
     PLAIN_REASONS,
     Judged,
-    Summary,
     error_as_given,
     intended_use,
     percent,
@@ -24,17 +23,15 @@ from app.formats.summaries import (
     plain_reason,
     summarise,
 )
+from app.inference.judging import Judge
+from app.schemas.answers import Hdi, Score, Summary
 from tests.formats.answers import AGE, WEIGHT, WIDE, answer, reliability, score
 from tests.samples import a_card
 
 MAN = Patient(55.9, Sex.MALE, 176.0, 84.0)
 BOY = Patient(9.0, Sex.MALE, 135.0, 30.0)
 UNCERTAIN = Tails(0.34, 0.0)
-VERDICTS: dict[Verdict, Reliability] = {
-    "ok": reliability("ok"),
-    "caution": reliability("caution", WIDE),
-    "not_reliable": reliability("not_reliable", WEIGHT, AGE),
-}
+FINDINGS: dict[Verdict, tuple[Finding, ...]] = {"ok": (), "caution": (WIDE,), "not_reliable": (WEIGHT, AGE)}
 
 
 def summary_of(
@@ -42,8 +39,8 @@ def summary_of(
     simulated: bool = False, shown: Score | None = None, withheld: bool = False, patient: Patient = MAN,
 ) -> Summary:  # fmt: skip
     given_score = None if withheld else shown or score()
-    query = ScoreQuery(patient, 41.0, measurement_sd_mm=1.0)
-    judged = Judged(site, query, answer(given_score, VERDICTS[verdict]), tails, with_error)
+    query, found = ScoreQuery(patient, 41.0, measurement_sd_mm=1.0), FINDINGS[verdict]
+    judged = Judged(site, query, answer(given_score, reliability(verdict, *found)), tails, with_error, found)
     return summarise(judged, simulated=simulated)
 
 
@@ -91,7 +88,7 @@ def test_parents_read_about_their_child() -> None:
 
 
 def test_another_interval_is_named_by_its_probability() -> None:
-    summary = summary_of(shown=score("uncertain", HDI(0.8, 1.7, 2.1, 0.4)))
+    summary = summary_of(shown=score("uncertain", Hdi(0.8, 1.7, 2.1, 0.4)))
     assert "(80% interval 1.70 to 2.10)" in summary.clinician
     assert "with 80% certainty it lies between 1.70 and 2.10." in summary.patient
     assert "95% reference range" in summary.clinician
@@ -146,9 +143,10 @@ def test_outside_the_training_cohort_the_model_would_expect_and_nobody_is_counte
 
 
 def test_a_score_withheld_for_its_width_alone_is_too_imprecise() -> None:
-    wide = reliability("not_reliable", replace(WIDE, verdict="not_reliable"))
+    wide = replace(WIDE, verdict="not_reliable")
     query = ScoreQuery(MAN, 41.0)
-    summary = summarise(Judged("SoV", query, answer(None, wide), UNCERTAIN, None), simulated=False)
+    withheld = answer(None, reliability("not_reliable", wide))
+    summary = summarise(Judged("SoV", query, withheld, UNCERTAIN, None, (wide,)), simulated=False)
     assert (
         "the score is too imprecise for patients of this age, sex and body size, so no score is given"
         in summary.clinician.lower()
@@ -158,7 +156,7 @@ def test_a_score_withheld_for_its_width_alone_is_too_imprecise() -> None:
 
 def test_lengths_are_written_as_sent() -> None:
     query = ScoreQuery(MAN, 39.996, measurement_sd_mm=0.004)
-    judged = Judged("SoV", query, answer(score(), VERDICTS["ok"]), UNCERTAIN, UNCERTAIN)
+    judged = Judged("SoV", query, answer(score(), reliability()), UNCERTAIN, UNCERTAIN, ())
     summary = summarise(judged, simulated=False)
     assert "measured 39.996 mm" in summary.clinician
     assert "measures 39.996 mm" in summary.patient
@@ -168,7 +166,7 @@ def test_lengths_are_written_as_sent() -> None:
 
 
 def test_caution_does_not_speak_of_widths_beside_an_interval_of_another_score() -> None:
-    summary = summary_of("caution", shown=score("within", HDI(0.95, 0.31, 1.02, 0.71), 0.66))
+    summary = summary_of("caution", shown=score("within", Hdi(0.95, 0.31, 1.02, 0.71), 0.66))
     assert summary.clinician.startswith(
         "Caution, because the score is imprecise for patients of this age, sex and body size: in this 55-year-old man"
     )
@@ -208,7 +206,7 @@ def test_certainty_is_never_claimed(probability: float) -> None:
 @given(st.floats(-1e6, 1e6), st.floats(0.5, 0.99))
 @example(-0.001, 0.95)
 def test_numbers_are_written_plainly(expected: float, mass: float) -> None:
-    text = summary_of(shown=score("within", HDI(mass, expected - 1, expected + 1, 2.0), expected)).clinician
+    text = summary_of(shown=score("within", Hdi(mass, expected - 1, expected + 1, 2.0), expected)).clinician
     assert "-0.00" not in text
     assert re.search(r"score of -?\d+\.\d\d \(\d\d(\.\d+)?% interval -?\d+\.\d\d to -?\d+\.\d\d\)", text)
 
@@ -219,7 +217,7 @@ def test_every_reason_of_a_verdict_has_words_for_patients() -> None:
     ages = (0.5 * (card.ranges.age_years.high + middle.high), 0.9 * middle.low, 0.0, 119.0)
     bodies = ((176.0, 75.0), (240.0, 340.0))
     judged = [
-        judge(Patient(age, sex, *body), taken, each, w2)
+        Judge(each).rule(Patient(age, sex, *body), taken, w2, 99.9)
         for age in ages
         for body in bodies
         for sex in Sex
@@ -227,7 +225,7 @@ def test_every_reason_of_a_verdict_has_words_for_patients() -> None:
         for w2 in (0.5, 9.9)
         for each in (card, _of_men(card))
     ]
-    reasons = {(reason.code, reason.about): reason for one in judged for reason in one.reasons}
+    reasons = {(reason.code, reason.about): reason for one in judged for reason in one.findings}
     assert reasons.keys() == PLAIN_REASONS.keys()
     assert PATIENT_NOT_COVERED not in [plain_reason(reason) for reason in reasons.values()]
 

@@ -11,10 +11,10 @@ import pytest
 from app.domain.convention import Convention
 from app.domain.patient import Patient, Sex, bmi_kg_m2
 from app.domain.query import ScoreQuery
-from app.domain.reliability import deciding_reason
 from app.domain.score import Position
-from app.formats.summaries import EVALUATION, Judged, Summary, summarise
+from app.formats.summaries import EVALUATION, Judged, summarise
 from app.inference.scoring import score_with_tails
+from app.schemas.answers import Summary
 from tests.formats.texts import CASES, GOLDEN, document, model, text_of
 
 MEASUREMENTS = 6000
@@ -203,7 +203,7 @@ def test_the_probabilities_go_with_the_position() -> None:
 def test_the_deciding_reason_comes_first_and_alone() -> None:
     for judged, summary in everything():
         reliability, text = judged.answer.reliability, summary.clinician
-        reason = deciding_reason(reliability)
+        reason = judged.deciding
         assert (reason is None) == (reliability.verdict == "ok")
         if reason is None:
             assert "because" not in text + summary.patient
@@ -220,7 +220,7 @@ def test_the_deciding_reason_comes_first_and_alone() -> None:
         else:
             word = {"caution": "caution", "not_reliable": "not reliable"}[reliability.verdict]
             assert opening.startswith(f"{word}, because {why}: in this ")
-        others = [other.message.rstrip(".").lower() for other in reliability.reasons if other != reason]
+        others = [other.message.rstrip(".").lower() for other in judged.findings if other != reason]
         assert not any(other in text.lower() for other in others)
 
 
@@ -229,7 +229,7 @@ def test_what_is_said_of_age_and_body_is_true_of_the_printed_numbers() -> None:
     for judged, _ in everything():
         patient = judged.query.patient
         values = {"height": patient.height_cm, "weight": patient.weight_kg, "body mass index": patient.bmi_kg_m2}
-        for reason in judged.answer.reliability.reasons:
+        for reason in judged.findings:
             message = reason.message[:1].lower() + reason.message[1:]
             seen[reason.about] += 1
             if reason.about in ("older", "younger"):

@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.formats.summaries import Judged, Summary, summarise
-from app.inference.executor import LoadedModel
-from app.inference.numpy_executor import load_on_numpy
+from app.formats.summaries import Judged, summarise
+from app.inference.executor import LoadedModel, load_on_numpy
 from app.inference.scoring import score_with_tails
+from app.schemas.answers import Summary
 from app.schemas.errors import parse
 from app.schemas.requests import ScoreRequest
 from app.store import load

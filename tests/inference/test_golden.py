@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from app.domain.golden import GoldenCase, GoldenInput, GoldenMoments, GoldenOutputs, choose_golden_inputs
+from app.inference.executor import NumpyExecutor
 from app.inference.golden import GoldenFailure, check_golden, golden_cases
-from app.inference.numpy_executor import NumpyExecutor
 from app.maths.moments import Array, Moments
 from tests.samples import a_posterior
 

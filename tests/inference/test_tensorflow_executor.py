@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.errors import InvalidSettings
-from app.inference.numpy_executor import NumpyExecutor
+from app.inference.executor import NumpyExecutor
 from app.inference.tensorflow_executor import SHAPES, TensorflowExecutor, choose_device
 from app.maths.gp import kernels
 from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP

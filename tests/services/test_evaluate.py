@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from app.inference.executor import LoadedModel
-from app.inference.numpy_executor import NumpyExecutor
+from app.inference.executor import LoadedModel, NumpyExecutor
 from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
 from app.maths.gp.scaling import Scaling
 from app.services.evaluate import evaluate, pictures

@@ -6,7 +6,7 @@ from fastapi import Body, Path
 from starlette.responses import Response
 
 from app.formats import problem as kinds
-from app.schemas.answers import ScoreAnswer, StudyAnswer
+from app.schemas.answers import ScoreResponse, StudyResponse
 from app.schemas.errors import parse
 from app.schemas.requests import SCORE_EXAMPLES, STUDY_EXAMPLES, ScoreRequest, StudyRequest
 from app.services import score_measurements
@@ -57,7 +57,7 @@ DOORS = (
             "include_in_schema": True,
             "tags": ["Scores"],
             "summary": "Score one measurement",
-            "responses": responses(ScoreAnswer, *SCORING, kinds.UNKNOWN_SITE, kinds.UNKNOWN_VERSION),
+            "responses": responses(ScoreResponse, *SCORING, kinds.UNKNOWN_SITE, kinds.UNKNOWN_VERSION),
         },
     ),
     Door(
@@ -70,7 +70,7 @@ DOORS = (
             "include_in_schema": True,
             "tags": ["Scores"],
             "summary": "Score one study",
-            "responses": responses(StudyAnswer, *SCORING),
+            "responses": responses(StudyResponse, *SCORING),
         },
     ),
 )

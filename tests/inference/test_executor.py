@@ -6,7 +6,7 @@ import numpy as np
 
 from app.domain.context import covariates
 from app.domain.patient import Patient, Sex
-from app.inference.numpy_executor import load_on_numpy
+from app.inference.executor import load_on_numpy
 from app.store import load
 from tests.samples import a_posterior, publish_a_model
 
@@ -23,5 +23,5 @@ def test_a_loaded_model_predicts_as_the_stored_posterior_and_keeps_the_comparato
 
 
 def test_scoring_never_loads_tensorflow() -> None:
-    code = "import sys, app.inference.scoring, app.inference.numpy_executor; sys.exit('tensorflow' in sys.modules)"
+    code = "import sys, app.inference.scoring, app.inference.executor; sys.exit('tensorflow' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
