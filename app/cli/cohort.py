@@ -1,4 +1,4 @@
-"""`normalcy cohort`: people with a known truth, to try everything before a hospital has its own table."""
+"""`normalcy cohort`: simulated people, to try everything before a hospital has its own table."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,12 +8,12 @@ import typer
 from app.cli.output import say
 from app.errors import FileExists
 
-group = typer.Typer(help="Make simulated people with a known truth.", no_args_is_help=True)
+group = typer.Typer(help="Simulate people whose true z is known.", no_args_is_help=True)
 
 
 @group.callback()
 def _group() -> None:
-    """Make simulated people with a known truth."""
+    """Simulate people whose true z is known."""
 
 
 @group.command()
@@ -21,9 +21,11 @@ def simulate(
     out: Annotated[Path, typer.Option(help="The CSV file to write; never overwritten.")],
     n: Annotated[int, typer.Option(min=2, max=1_000_000, help="How many people.")] = 1110,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same people.")] = 1,
-    bicuspid: Annotated[bool, typer.Option("--bicuspid", help="Patients with a bicuspid valve, with labels.")] = False,
+    bicuspid: Annotated[
+        bool, typer.Option("--bicuspid", help="Patients with a bicuspid aortic valve, with labels.")
+    ] = False,
 ) -> None:
-    """Write a table of simulated people, with the true z of each diameter beside it."""
+    """Write a table of simulated people, with the true z of each diameter."""
     from app.training.cohort import simulate_bicuspid, simulate_cohort, to_csv
 
     people = simulate_bicuspid(n, seed) if bicuspid else simulate_cohort(n, seed)

@@ -17,33 +17,39 @@ KernelName = Literal["rational_quadratic", "rbf", "matern52"]
 
 def train(
     table: Annotated[
-        Path, typer.Argument(help="CSV of healthy people: age_years, sex, height_cm, weight_kg, diameter.")
+        Path, typer.Argument(help="CSV of healthy people: age_years, sex, height_cm, weight_kg and a diameter.")
     ],
     site: Annotated[str, typer.Option(help="What was measured: SoV, AA, or a name of your own.")],
-    version: Annotated[str, typer.Option(help="The new version, as 1.0.0. A published one is never overwritten.")],
-    cohort: Annotated[str, typer.Option(help="A short name of the people, shown in every answer.")],
-    description: Annotated[str, typer.Option(help="Who they are: inclusion, place, years.")] = "",
-    diameter_column: Annotated[str, typer.Option(help="The column of diameters in mm.")] = "diameter_mm",
-    edge: Annotated[Edge | None, typer.Option(help="How the diameter was taken.")] = None,
-    phase: Annotated[Phase | None, typer.Option(help="When in the heart's cycle.")] = None,
-    modality: Annotated[Modality | None, typer.Option(help="By which imaging.")] = None,
-    kernel: Annotated[KernelName, typer.Option(help="The covariance of both processes.")] = "rational_quadratic",
+    version: Annotated[
+        str, typer.Option(help="The new version, such as 1.0.0. Published versions are never overwritten.")
+    ],
+    cohort: Annotated[str, typer.Option(help="A short name for the cohort, shown in every answer.")],
+    description: Annotated[str, typer.Option(help="Who they are: inclusion criteria, place, years.")] = "",
+    diameter_column: Annotated[str, typer.Option(help="The column with the diameters, in mm.")] = "diameter_mm",
+    edge: Annotated[Edge | None, typer.Option(help="The edges that were measured between.")] = None,
+    phase: Annotated[Phase | None, typer.Option(help="The phase of the cardiac cycle.")] = None,
+    modality: Annotated[Modality | None, typer.Option(help="The imaging modality.")] = None,
+    kernel: Annotated[
+        KernelName, typer.Option(help="The covariance function of both processes.")
+    ] = "rational_quadratic",
     inducing_share: Annotated[float, typer.Option(min=0.001, max=1.0, help="Inducing points per person.")] = 0.05,
-    homoscedastic: Annotated[bool, typer.Option("--homoscedastic", help="One spread for everybody.")] = False,
-    robust: Annotated[bool, typer.Option("--robust", hidden=True, help="Refused: it says why.")] = False,
-    paper: Annotated[bool, typer.Option("--paper-optimiser", help="Natural gradient and Adam; slow.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of folds and inducing points.")] = 1,
-    folds: Annotated[int, typer.Option(min=2, max=20, help="Held-out folds of the calibration.")] = 5,
+    homoscedastic: Annotated[bool, typer.Option("--homoscedastic", help="One constant spread for everybody.")] = False,
+    robust: Annotated[bool, typer.Option("--robust", hidden=True, help="Not available; says why.")] = False,
+    paper: Annotated[
+        bool, typer.Option("--paper-optimiser", help="Natural gradient and Adam, as in the paper; slow.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for folds and inducing points.")] = 1,
+    folds: Annotated[int, typer.Option(min=2, max=20, help="Number of held-out folds for calibration.")] = 5,
     models: ModelsOption = DEFAULT_STORE,
     json: JsonOption = False,
 ) -> None:
-    """Check the table, fit, measure on held-out folds, pass the gates, publish."""
+    """Check a table, fit a model, calibrate it on held-out folds, check the gates and publish it."""
     from app.store import check_new_version
     from app.training.recipe import Recipe
     from app.training.table_checks import accepted_table
 
     if robust:
-        raise GateFailed([NOT_GAUSSIAN, "Train without --robust and correct the rows that the table's checks name."])
+        raise GateFailed([NOT_GAUSSIAN, "Train without --robust, and correct the rows named by the table checks."])
     check_new_version(models, site, version)  # before minutes of work, not after
     people, warnings = accepted_table(table, diameter_column)
     for warning in warnings:
@@ -65,10 +71,10 @@ def train(
         report("publishing", 1.0)
         reference = service.publish(models, candidate)
 
-    def people_read() -> None:
+    def print_text() -> None:
         say(f"Published {site} {version}, trained on {len(people)} people ({cohort}).")
         say(f"Digest {reference.sha256}")
         elsewhere = "" if models == DEFAULT_STORE else f" --models {models}"
-        say(f"Read its card: normalcy models show {site} {version}{elsewhere}")
+        say(f"To read its card: normalcy models show {site} {version}{elsewhere}")
 
-    show({"model": reference, "warnings": warnings, "gates": candidate.card.gates}, json, people_read)
+    show({"model": reference, "warnings": warnings, "gates": candidate.card.gates}, json, print_text)

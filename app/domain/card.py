@@ -1,6 +1,6 @@
 """The model card: what a published version is, what it was made from, and how far to trust it.
 
-Plain frozen values, written to `card.json` as they stand. Arrays of numbers live in `posterior.npz`.
+Plain frozen values, written to `card.json`. The arrays of numbers are in `posterior.npz`.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from app.domain.convention import Convention
 CARD_FORMAT = 1
 
 NOT_GAUSSIAN = (
-    "With Student-t noise (robust) the spread is the scale of that distribution, while percentiles, intervals and "
-    "sentences are those of Gaussian noise: about 9% instead of 5% of healthy people would lie outside their 95% "
-    "interval."
+    "With Student-t noise (robust), the fitted spread is the scale of a Student-t distribution, but percentiles, "
+    "intervals and summaries assume Gaussian noise: about 9% of healthy people instead of 5% would lie outside their "
+    "95% interval."
 )
 
 EVERYBODY = "all"  # the group of all held-out people
@@ -39,7 +39,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRanges:
-    """Where the training people stood. Heights and weights by sex: a tall woman is not a tall man."""
+    """Ranges of the training cohort. Heights and weights by sex: a tall woman is not a tall man."""
 
     age_years: Range
     age_years_middle_98: Range  # 1st to 99th percentile
@@ -128,7 +128,7 @@ class Comparators:
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityLimits:
-    """When a context calls for caution, and when no score is given. Stored with each version."""
+    """From where a score needs caution, and from where none is given. Stored with each version."""
 
     width_caution: float = 1.0
     width_not_reliable: float = 2.0

@@ -33,7 +33,7 @@ COVERAGE_OF_SINGLE_MODELS = (0.808, 1.000)
 
 
 def card_markdown(card: ModelCard, limits_today: Sequence[Gate]) -> str:
-    """`limits_today`: the gates that its calibration would have to pass now; those on the card are of its own day."""
+    """`limits_today`: the gates that its calibration would have to pass now; the card has those of its publication."""
     sections = (
         _title(card),
         _cohort(card.cohort),
@@ -51,7 +51,7 @@ def card_markdown(card: ModelCard, limits_today: Sequence[Gate]) -> str:
 
 def _title(card: ModelCard) -> list[str]:
     warning = [NOT_FOR_CARE, ""] if card.cohort.is_simulated else []
-    what = f"Made {plain(card.created_at)} from {card.cohort.size} people, cohort: {plain(card.cohort.name)}."
+    what = f"Trained on {card.cohort.size} people on {plain(card.created_at)}; cohort: {plain(card.cohort.name)}."
     score = "It gives the normalcy score of a diameter for a person's age, sex, height and weight."
     return [f"# {card.site} {card.version}", "", *warning, f"{what} {score}", ""]
 
@@ -65,7 +65,7 @@ def _cohort(cohort: Cohort) -> list[str]:
 def _convention(convention: Convention) -> list[str]:
     parts = (("edge", convention.edge), ("phase", convention.phase), ("modality", convention.modality))
     return [
-        "## How the diameters were taken",
+        "## How the diameters were measured",
         "",
         *table(("part", "convention"), ((n, p or NOT_STATED) for n, p in parts)),
     ]
@@ -79,7 +79,7 @@ def _ranges(ranges: TrainingRanges) -> list[str]:
         *((f"weight, kg, {sex}", *_ends(span)) for sex, span in sorted(ranges.weight_kg.items())),
         ("body mass index, kg/m²", *_ends(ranges.bmi_kg_m2)),
     ]
-    return ["## Where the training people stood", "", *table(("", "from", "to"), rows)]
+    return ["## Ranges of the training cohort", "", *table(("", "from", "to"), rows)]
 
 
 def _reliability(limits: ReliabilityLimits, quantiles: Sequence[float]) -> list[str]:
@@ -90,14 +90,14 @@ def _reliability(limits: ReliabilityLimits, quantiles: Sequence[float]) -> list[
             f"> {limits.width_caution:g}",
             f"> {limits.width_not_reliable:g}",
         ),
-        ("percentile of W2 among the training people", f"> {limits.width_percentile_caution:g}", ""),
+        ("percentile of W2 in the training cohort", f"> {limits.width_percentile_caution:g}", ""),
         ("age", "outside the middle 98%", "outside the range"),
         ("height, weight", "outside the range of the sex", f"more than {share} beyond it"),
         ("body mass index", "outside the range", f"more than {limits.bmi_beyond_kg_m2:g} kg/m² beyond it"),
         ("edge, phase, modality", "one differs", f"{limits.convention_differences_not_reliable} or more differ"),
     ]
     middle = quantiles[len(quantiles) // 2]
-    note = f"W2 of the training people: median {middle:.2f}, largest {quantiles[-1]:.2f}."
+    note = f"W2 in the training cohort: median {middle:.2f}, largest {quantiles[-1]:.2f}."
     return ["## When to trust a score", "", *table(("", "caution", "no score"), rows), note, ""]
 
 
@@ -111,10 +111,10 @@ def _calibration(calibration: Calibration) -> list[str]:
     return [
         f"## Calibration on {calibration.folds} held-out folds",
         "",
-        "People beyond each end of their own central 95% interval; 2.5% is ideal.",
+        "Shares of people below and above their own central 95% interval; 2.5% is ideal.",
         "",
         *table(("group", "people", "below", "above"), tails),
-        "Methods on the same folds; a higher log density is better, a smaller PIT deviation too.",
+        "All methods on the same folds; higher log density is better, and so is smaller PIT deviation.",
         "",
         *table(("method", "mean log density", "below", "above", "PIT deviation"), methods),
         f"Share of people in each tenth of their predictive distribution: {deciles}.",
@@ -127,7 +127,7 @@ def _gates(gates: Sequence[Gate]) -> list[str]:
     rows = (
         (name, f"{g.measured:.4g}", f"{g.low:.4g}", f"{g.high:.4g}", "yes" if g.passed else "NO") for name, g in named
     )
-    note = "With the limits of the day of publication."
+    note = "With the limits at the time of publication."
     return ["## Gates of publication", "", note, "", *table(("gate", "measured", "from", "to", "passed"), rows)]
 
 
@@ -139,17 +139,17 @@ def _promises(card: ModelCard, limits_today: Sequence[Gate]) -> list[str]:
     return [
         "## What a model of this size can and cannot promise",
         "",
-        "The gates look at the people of the table, so the fewer there are, the more can hide. For either tail of each "
-        f"group: the shares that pass by the limits of Normalcy {__version__}, and how far the true share must be from "
-        f"2.5% to be refused {nine_times}. Anything between may pass. A model with ideal tails is refused for its "
-        "tails in at most one training of a hundred.",
+        "The gates can only judge the people in the table: the fewer there are, the more can go unnoticed. For either "
+        f"tail of each group, the table gives the shares that pass under the limits of Normalcy {__version__}, and the "
+        f"true shares that would be rejected {nine_times}. Anything in between may pass. A model with ideal tails is "
+        "rejected because of its tails in at most one training in a hundred.",
         "",
-        *table(("group", "people", "passes", f"would be refused {nine_times}"), rows),
+        *table(("group", "people", "passes", f"would be rejected {nine_times}"), rows),
         _verdict_today(limits_today),
         "",
-        "No gate sees the 95% interval of the score itself, because nobody's true z is known. Over simulated cohorts "
-        f"of 1110 people it held the true z of about 95% of people on average, and of {lowest} to {highest} with a "
-        "single model: a card cannot tell where in that range its model lies.",
+        "No gate can check the 95% interval of the score itself, because nobody's true z is known. In simulated "
+        "cohorts of 1110 people it contained the true z of about 95% of people on average, but of "
+        f"{lowest} to {highest} with a single model; a card cannot say where in that range its model lies.",
         "",
     ]
 
@@ -157,8 +157,8 @@ def _promises(card: ModelCard, limits_today: Sequence[Gate]) -> list[str]:
 def _verdict_today(limits_today: Sequence[Gate]) -> str:
     failed = "; ".join(gate.name for gate in limits_today if not gate.passed)
     if failed:
-        return f"By the limits of Normalcy {__version__} this model would be refused: {failed}."
-    return f"By the limits of Normalcy {__version__} this model passes the gates on tails and log density."
+        return f"Under the limits of Normalcy {__version__} this model would be rejected: {failed}."
+    return f"Under the limits of Normalcy {__version__} this model passes the gates on tails and log density."
 
 
 def _promise_row(tails: TailCheck, gate: Gate | None) -> tuple[str, str, str, str]:
@@ -224,5 +224,5 @@ def percent(share: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Free text from outside on one line, with nothing that Markdown or HTML would act on."""
+    """Free text on one line, escaped so that Markdown and HTML leave it alone."""
     return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""Pictures of an evaluation. Readable in grey: lines differ by dash and shade, never by hue alone.
+"""Plots of an evaluation, readable in grey: lines differ by dash and shade, never by hue alone.
 
 Pure: numbers in, a matplotlib figure out; `render` turns it into bytes. Matplotlib is loaded on first use,
 because a serving process has none.
@@ -44,11 +44,11 @@ def curves(lines: Sequence[Curve], x_label: str, y_label: str, *, diagonal: bool
 
 
 def pit_histogram(pit: Array, bins: int = 20) -> Figure:
-    """Where people fall in their own predictive distribution; flat is calibrated, the band is 95% of chance."""
+    """Where people fall in their own predictive distribution; flat is calibrated, the band is 95% by chance."""
     figure, axes = _canvas(4.6, 2.8)
     expected = len(pit) / bins
     noise = 1.96 * np.sqrt(expected * (1 - 1 / bins))
-    axes.axhspan(expected - noise, expected + noise, color="0.9", zorder=0, label="95% of chance")
+    axes.axhspan(expected - noise, expected + noise, color="0.9", zorder=0, label="95% by chance")
     axes.hist(pit, bins=bins, range=(0.0, 1.0), color="0.6", edgecolor="white")
     axes.axhline(expected, color="black", linewidth=0.8, label="calibrated")
     axes.set(xlabel="position in the predictive distribution", ylabel="people", xlim=(0, 1))
@@ -62,14 +62,14 @@ def share_bars(shares: Mapping[str, Mapping[str, float]]) -> Figure:
     figure, axes = _canvas(4.6, 0.5 + 0.28 * len(rows))
     labels, values = [row[0] for row in rows][::-1], [100 * row[1] for row in rows][::-1]
     axes.barh(labels, values, color="0.55", height=0.6)
-    for place, value in enumerate(values):
-        axes.text(value + 1, place, f"{value:.1f}%", va="center", fontsize=8)
+    for position, value in enumerate(values):
+        axes.text(value + 1, position, f"{value:.1f}%", va="center", fontsize=8)
     axes.set(xlabel="people, %", xlim=(0, 112), xticks=range(0, 101, 20))
     return figure
 
 
 def score_intervals(expected: Array, low: Array, high: Array, diameter_mm: Array, *, most: int = 60) -> Figure:
-    """Expected scores with their 95% intervals against the diameter: what the product says, person by person."""
+    """Expected scores with their 95% intervals against the diameter, person by person."""
     figure, axes = _canvas(5.2, 3.4)
     picked = np.unique(np.linspace(0, len(expected) - 1, most).astype(int))  # evenly over the sorted diameters
     order = np.argsort(diameter_mm, kind="stable")[picked]

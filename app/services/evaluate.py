@@ -1,4 +1,4 @@
-"""Evaluate a version on labelled people: does it tell them apart, is it calibrated, what does it say to how many?"""
+"""Evaluate a version on labelled people: discrimination, calibration, and the share of each verdict and position."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Discrimination:
 
 @dataclass(frozen=True, slots=True)
 class HeldOutCalibration:
-    """Of the people labelled 0, or of everybody where nobody is labelled."""
+    """Of the people labelled 0."""
 
     people: int
     below: float  # share under the central 95% predictive interval; 0.025 is ideal for healthy people
@@ -69,7 +69,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The figures, and what the pictures are drawn from."""
+    """The figures, and what the plots are drawn from."""
 
     evaluation: Evaluation
     scores: dict[str, Array]  # [N] by method
@@ -82,7 +82,7 @@ class Evaluated:
 
 
 def evaluate(model: LoadedModel, table: Table, label: NDArray[np.int64], true_z: Array | None) -> Evaluated:
-    """`label` [N] is 1 for people who ought to score high, 0 for the others."""
+    """`label` [N] is 1 for people who should score high, 0 for the others."""
     patients = _patients(table)
     found = numbers(model, patients, table.diameter_mm)
     scores = {
@@ -106,8 +106,8 @@ def evaluate(model: LoadedModel, table: Table, label: NDArray[np.int64], true_z:
     return Evaluated(evaluation, scores, label, pit, found.expected_ns, hdi.low, hdi.high, table.diameter_mm)
 
 
-def pictures(evaluated: Evaluated) -> dict[str, Figure]:
-    """By name: what can be drawn from these people."""
+def plots(evaluated: Evaluated) -> dict[str, Figure]:
+    """Every plot that these people allow, by name."""
     drawn = {
         "scores": figures.score_intervals(evaluated.expected_ns, evaluated.low, evaluated.high, evaluated.diameter_mm),
         "shares": figures.share_bars(

@@ -60,16 +60,16 @@ class Candidate:
 
 
 def train(table: Table, plan: TrainingPlan, now: datetime, report: Report) -> Candidate:
-    """Fit on everybody, measure on held-out folds, and gather all that the card says."""
+    """Fit on everybody, measure on held-out folds, and collect everything for the card."""
     x, y = table.covariates(plan.age), table.diameter_mm
-    course = _Course(report, plan.folds)
-    fitted = fit(x, y, plan.recipe, plan.seed, course.next_fit())
+    progress = _Progress(report, plan.folds)
+    fitted = fit(x, y, plan.recipe, plan.seed, progress.next_fit())
 
     def fit_fold(x: Array, y: Array, seed: int) -> HeteroscedasticPosterior:
-        return fit(x, y, plan.recipe, seed, course.next_fit()).posterior
+        return fit(x, y, plan.recipe, seed, progress.next_fit()).posterior
 
     held_out = cross_validate(x, y, fit_fold, plan.folds, plan.seed, male=table.male)
-    course.tell("checking the gates", CHECKS_BEGIN)
+    progress.report("checking the gates", CHECKS_BEGIN)
     calibration = summarise(held_out, table.age_years, table.male)
     inputs = choose_golden_inputs(table.age_years, table.male, table.height_cm, table.weight_kg, plan.seed)
     golden = golden_cases(inputs, plan.age, fitted.reference)
@@ -98,7 +98,7 @@ def train(table: Table, plan: TrainingPlan, now: datetime, report: Report) -> Ca
 
 
 def publish(root: Path, candidate: Candidate) -> ModelRef:
-    """Into the store, if every gate has passed."""
+    """Publish to the store; GateFailed unless every gate has passed."""
     failed = failures(candidate.card.gates)
     if failed:
         raise GateFailed(failed)
@@ -106,8 +106,8 @@ def publish(root: Path, candidate: Candidate) -> ModelRef:
     return publish_in_store(root, candidate.card, candidate.posterior, candidate.golden, card_for_people)
 
 
-class _Course:
-    """One report for the whole training. It never goes back, also where a stage is tried a second time."""
+class _Progress:
+    """The progress of the whole training. It never goes back, even if a stage is tried a second time."""
 
     def __init__(self, report: Report, folds: int) -> None:
         self._report, self._folds = report, folds
@@ -118,9 +118,9 @@ class _Course:
         fold, fits = self._begun, self._folds + 1
         name = f"fold {fold} of {self._folds}" if fold else "all people"
         self._begun += 1
-        return lambda stage, share: self.tell(f"{name}, {stage}", _during_fits((fold + share) / fits))
+        return lambda stage, share: self.report(f"{name}, {stage}", _during_fits((fold + share) / fits))
 
-    def tell(self, what: str, share: float) -> None:
+    def report(self, what: str, share: float) -> None:
         self._behind = max(self._behind, share)
         self._report(what, self._behind)
 

@@ -23,7 +23,6 @@ class Predictor(Protocol):
 
 
 FitFold = Callable[[Array, Array, int], Predictor]  # (X, y, seed) of the training part
-Progress = Callable[[str, float], None]  # what was done, share of all in 0..1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +37,16 @@ class HeldOut:
     altman_sd: Array  # [N] mm, no smaller than a quarter of linear_sd
 
 
-def cross_validate(
-    X: Array, y: Array, fit_fold: FitFold, folds: int, seed: int, *, male: Array, progress: Progress | None = None
-) -> HeldOut:
+def cross_validate(X: Array, y: Array, fit_fold: FitFold, folds: int, seed: int, *, male: Array) -> HeldOut:
     """Shuffled folds with equal shares of each sex; each fold's fit gets a seed of its own."""
     rng = np.random.default_rng(seed)
     fold = stratified_folds(male, folds, rng)
     columns = np.empty((7, len(y)))
     for k, fold_seed in enumerate(rng.integers(2**31, size=folds).tolist()):
-        held, kept = fold == k, fold != k
-        moments = fit_fold(X[kept], y[kept], fold_seed).predict(X[held])
+        held, rest = fold == k, fold != k
+        moments = fit_fold(X[rest], y[rest], fold_seed).predict(X[held])
         columns[:4, held] = moments.m1, moments.v1, moments.m2, moments.v2
-        columns[4:, held] = _linear_columns(X[kept], y[kept], X[held])
-        if progress:
-            progress(f"fold {k + 1} of {folds}", (k + 1) / folds)
+        columns[4:, held] = _linear_columns(X[rest], y[rest], X[held])
     return HeldOut(y, fold, Moments(*columns[:4]), *columns[4:])
 
 
@@ -87,7 +82,7 @@ def _linear_columns(X: Array, y: Array, held: Array) -> tuple[Array, Array, Arra
     """Mean, linear sd and Altman's sd for the held-out people.
 
     Where Altman's line falls under S/4 the service gives no such Z; a density is needed for everybody, so the limit
-    stands in for it here.
+    is used instead.
     """
     reference = fit_linear(X, y)
     sd = np.full(len(held), reference.residual_sd)
@@ -95,7 +90,7 @@ def _linear_columns(X: Array, y: Array, held: Array) -> tuple[Array, Array, Arra
 
 
 def _predicted(y: Array, moments: Moments) -> tuple[Array, Array]:
-    """PIT and log density. NaN for a person without usable moments: the gates are to name that, not an exception."""
+    """PIT and log density. NaN for a person without usable moments: a gate reports that, not an exception."""
     columns = np.array([moments.m1, moments.v1, moments.m2, moments.v2])
     usable = np.isfinite(columns).all(axis=0) & (columns[1::2] >= 0.0).all(axis=0)
     pit, log_density = np.full(len(y), np.nan), np.full(len(y), np.nan)

@@ -118,7 +118,7 @@ class Stages:
             outcome = self._with_jitter(lambda: minimise(partial(self._watch, name)))
             objective = _finite(-self._with_jitter(loss))
         except (FloatingPointError, tf.errors.InvalidArgumentError) as error:
-            raise TrainingFailed(f"In the stage '{name}' the objective is not a finite number.") from error
+            raise TrainingFailed(f"In the stage '{name}' the objective is not finite.") from error
         elbo = objective - float(model.log_prior_density())
         seconds = time.perf_counter() - began
         return StageRecord(name, outcome.iterations, outcome.evaluations, objective, elbo, seconds, outcome.message)
@@ -155,7 +155,7 @@ def fit(X: Array, y: Array, recipe: Recipe, seed: int, progress: Progress | None
     try:
         return _fit(X, y, more, seed, progress)
     except np.linalg.LinAlgError as error:
-        raise TrainingFailed(f"The trained model cannot be exported, also with a jitter of {more.jitter:g}.") from error
+        raise TrainingFailed(f"The trained model cannot be exported, even with a jitter of {more.jitter:g}.") from error
 
 
 def _fit(X: Array, y: Array, recipe: Recipe, seed: int, progress: Progress | None) -> Fit:

@@ -1,4 +1,4 @@
-"""The conditions of publication. A version that fails one is not published; the message says which, and by how much."""
+"""The conditions of publication. A version that fails one is not published; the message says which and by how much."""
 
 import math
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ from app.maths.statistics.metrics import count_limits
 
 IDEAL_TAIL = 0.025
 
-# A model whose tails are ideal is refused in at most one training of a hundred: the limits of every cell are exact
+# A model whose tails are ideal is rejected in at most one training in a hundred: the limits of every cell are exact
 # binomial ones, and the cells share this error equally (Bonferroni), which holds however they overlap.
 FAMILY_ERROR = 0.01
 
-# Below 100 people one person is a percentage point: such groups stand on the card and gate nothing.
+# Below 100 people one person is a percentage point: such groups are on the card but not gated.
 FEWEST_PEOPLE = 100
 
 # Rounding of two float64 ways through the same matrices; a wrong formula is off by more than 1e-3.
@@ -34,7 +34,7 @@ def check_gates(calibration: Calibration, gpflow_difference: float, golden_failu
 
 
 def calibration_gates(calibration: Calibration) -> tuple[Gate, ...]:
-    """Those that the counts on any card are enough for, also on one that was published under other limits."""
+    """The gates that can be checked from any card, also from one that was published under other limits."""
     return (
         Gate("calibration figures that are not finite", _not_finite(calibration), 0.0, 0.0),
         *tail_gates(calibration.tails),
@@ -90,8 +90,8 @@ def _not_finite(calibration: Calibration) -> float:
 
 
 def _sentence(gate: Gate) -> str:
-    allowed = f"allowed is {gate.low:.3g} to {gate.high:.3g}"
+    allowed = f"allowed {gate.low:.3g} to {gate.high:.3g}"
     if not math.isfinite(gate.measured):
-        return f"Gate '{gate.name}': the figure is not finite; {allowed}."
+        return f"Gate '{gate.name}': the measured value is not finite; {allowed}."
     beyond = max(gate.low - gate.measured, gate.measured - gate.high)
-    return f"Gate '{gate.name}': {gate.measured:.3g} was measured, {allowed}, missed by {beyond:.2g}."
+    return f"Gate '{gate.name}': measured {gate.measured:.3g}, {allowed}, missed by {beyond:.2g}."

@@ -31,7 +31,7 @@ AGE_BANDS = (
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """People as read from a file; what could not be read as a number is NaN and stands in `cells` as it was."""
+    """People as read from a file; what could not be read as a number is NaN and is in `cells` as text."""
 
     diameter_column: str
     sha256: str  # of the file's bytes
@@ -95,7 +95,7 @@ CONTEXT_COLUMNS = ("age_years", "sex", "height_cm", "weight_kg")
 
 
 def read_table(path: Path, diameter_column: str) -> Table:
-    """Refuses what is no table of these columns; what its cells hold is for `check_table`."""
+    """InvalidTable unless the file has these columns; `check_table` judges the values in them."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -104,7 +104,7 @@ def read_table(path: Path, diameter_column: str) -> Table:
         raise InvalidTable([f"{path.name} is a Parquet file: training takes CSV, UTF-8 with commas and a header."])
     header, *body = list(csv_records(io.BytesIO(content))) or [[]]
     needed = (*CONTEXT_COLUMNS, diameter_column)
-    _refuse_wrong_header(header, needed)
+    _check_header(header, needed)
     filled = [(row, record) for row, record in enumerate(body, start=2) if any(record)]
     whole = [(row, record) for row, record in filled if len(record) == len(header)]
     cells = {name: tuple(record[k] for _, record in whole) for k, name in enumerate(header)}
@@ -123,12 +123,12 @@ def read_table(path: Path, diameter_column: str) -> Table:
 
 
 def numbers_of(cells: Sequence[str]) -> Array:
-    """[N] NaN where a cell holds no finite number."""
+    """[N] NaN where a cell is not a finite number."""
     values = np.array([decimal_number(cell) for cell in cells], dtype=np.float64)  # None becomes NaN
     return np.where(np.isfinite(values), values, math.nan)
 
 
-def _refuse_wrong_header(header: Sequence[str], needed: Sequence[str]) -> None:
+def _check_header(header: Sequence[str], needed: Sequence[str]) -> None:
     expected = ", ".join(needed)
     if not any(header):
         raise InvalidTable([f"The file has no header row; row 1 must name the columns {expected}."])
@@ -139,7 +139,7 @@ def _refuse_wrong_header(header: Sequence[str], needed: Sequence[str]) -> None:
     missing = [name for name in needed if name not in header]
     repeated = [name for name in needed if header.count(name) > 1]
     problems = [f"{_columns(missing)} missing; row 1 must name the columns {expected}."] if missing else []
-    problems += [f"Column {name} stands more than once in row 1." for name in repeated]
+    problems += [f"Column {name} appears more than once in row 1." for name in repeated]
     if needed[-1] in CONTEXT_COLUMNS:
         problems.append(f"Column {needed[-1]} cannot be the diameter as well.")
     if problems:

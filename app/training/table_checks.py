@@ -31,7 +31,7 @@ FEWEST_OF_A_SEX = 20  # five folds leave 16 to train on; with fewer the effect o
 FEWEST_IN_A_BAND = 10  # the spread of ten people is known to ±22% at best
 
 # Whole years, cm, kg and mm make about one chance repeat in 1,000 people; 2% means that tables were merged twice.
-REPEATS_REFUSED_SHARE = 0.02
+LARGEST_REPEATS_SHARE = 0.02
 
 # Half of a healthy cohort is never heavier. In pounds an adult median of 21 kg/m² reads 46, a child's 15.5 reads 34.
 HIGHEST_MEDIAN_BMI = (("children", 0.0, 18.0, 30.0), ("adults", 18.0, np.inf, 40.0))
@@ -71,12 +71,12 @@ def check_table(table: Table) -> Findings:
 
 
 def read_labelled(path: Path, diameter_column: str, label_column: str, truth_column: str | None) -> Labelled:
-    """As for training, but any number of people will do. Every problem at once."""
+    """Read a table for evaluation, of any number of people; InvalidTable with every problem at once."""
     table = read_table(path, diameter_column)
     columns = [name for name in (label_column, truth_column) if name]
     missing = [f"Column {name} is missing." for name in columns if name not in table.cells]
     if missing or not len(table):
-        raise InvalidTable(missing or ["The file holds no people."])
+        raise InvalidTable(missing or ["The file contains no people."])
     label = numbers_of(table.cells[label_column])
     true_z = numbers_of(table.cells[truth_column]) if truth_column else None
     problems = [sentence for check in CELL_CHECKS for sentence in check(table)]
@@ -100,19 +100,19 @@ def named(rows: Iterable[int]) -> str:
 
 def ragged_rows(table: Table) -> Iterator[str]:
     if table.ragged_rows:
-        yield f"More or fewer cells than the header: {named(table.ragged_rows)} (a decimal comma?)."
+        yield f"The number of cells differs from the header: {named(table.ragged_rows)} (a decimal comma?)."
 
 
 def unreadable_numbers(table: Table) -> Iterator[str]:
     for column, numbers in table.numbers.items():
         wrong = np.flatnonzero(np.isnan(numbers))
-        for fault, rows in _grouped(table, wrong, [_fault(table.cells[column][k]) for k in wrong]).items():
-            yield f"Column {column} {fault}: {named(rows)}."
+        for error, rows in _grouped(table, wrong, [_error(table.cells[column][k]) for k in wrong]).items():
+            yield f"Column {column} {error}: {named(rows)}."
 
 
 def unreadable_sexes(table: Table) -> Iterator[str]:
     wrong = np.flatnonzero(np.isnan(table.male))
-    rules = ["must say male or female, spelled so" if table.cells["sex"][k] else "is empty" for k in wrong]
+    rules = ["must be exactly male or female" if table.cells["sex"][k] else "is empty" for k in wrong]
     for rule, rows in _grouped(table, wrong, rules).items():
         yield f"Column sex {rule}: {named(rows)}."
 
@@ -122,7 +122,7 @@ def forbidden_values(table: Table) -> Iterator[str]:
         wrong = np.flatnonzero(_outside(limit, values))
         questions = [_question(value_mistake(limit.field, values[k])) for k in wrong]
         for question, rows in _grouped(table, wrong, questions).items():
-            yield f"Column {column} must lie between {_bounds(limit)}: {named(rows)}{question}."
+            yield f"Column {column} must be between {_bounds(limit)}: {named(rows)}{question}."
 
 
 def small_diameters(table: Table) -> Iterator[str]:
@@ -131,7 +131,7 @@ def small_diameters(table: Table) -> Iterator[str]:
     of_age = table.age_years >= limit.from_age_years
     rows = table.rows[allowed_in_general & of_age & _outside(limit, table.diameter_mm)]
     if len(rows):
-        since = f"from {limit.from_age_years:g} years of age on"
+        since = f"from the age of {limit.from_age_years:g} years"
         yield f"Column {table.diameter_column} must be at least {limit.low:g} mm {since}: {named(rows)} (given in cm?)."
 
 
@@ -159,7 +159,7 @@ def constant_columns(table: Table) -> Iterator[str]:
     for column, numbers in table.numbers.items():
         known = numbers[~np.isnan(numbers)]
         if len(known) > 1 and np.ptp(known) == 0.0:
-            yield f"Column {column} holds the same number in every row."
+            yield f"Column {column} has the same value in every row."
 
 
 def too_few_people(table: Table) -> Iterator[str]:
@@ -168,18 +168,18 @@ def too_few_people(table: Table) -> Iterator[str]:
     for sex, word in WORDS.items():
         count = int(table.of_sex(sex).sum())
         if count < FEWEST_OF_A_SEX:
-            yield f"Column sex names {count} {word}; at least {FEWEST_OF_A_SEX} are needed."
+            yield f"The table has {count} {word}; at least {FEWEST_OF_A_SEX} are needed."
 
 
 def many_repeats(table: Table) -> Iterator[str]:
     rows = _repeats(table)[0]
-    if len(rows) > REPEATS_REFUSED_SHARE * len(table):
-        yield f"{len(rows)} people are an exact copy of an earlier row: {named(rows)}."
+    if len(rows) > LARGEST_REPEATS_SHARE * len(table):
+        yield f"{len(rows)} rows are exact copies of an earlier one: {named(rows)}."
 
 
 def few_repeats(table: Table) -> Iterator[str]:
     rows = _repeats(table)[0]
-    if 0 < len(rows) <= REPEATS_REFUSED_SHARE * len(table):
+    if 0 < len(rows) <= LARGEST_REPEATS_SHARE * len(table):
         yield f"An exact copy of an earlier row: {named(rows)}. Is it the same person?"
 
 
@@ -187,8 +187,8 @@ def measured_twice(table: Table) -> Iterator[str]:
     rows = _repeats(table)[1]
     if rows:
         yield (
-            f"The same age, sex, height and weight as an earlier row, but another diameter: {named(rows)}. "
-            "If it is the same person, keep one reading."
+            f"The same age, sex, height and weight as an earlier row, but a different diameter: {named(rows)}. "
+            "If this is the same person, keep only one measurement."
         )
 
 
@@ -200,7 +200,7 @@ def thin_bands(table: Table) -> Iterator[str]:
         for sex, word in WORDS.items():
             count = int((table.of_sex(sex) & in_band(table.age_years, low, high)).sum())
             if count < FEWEST_IN_A_BAND:
-                yield f"Only {count} {word} aged {label}: scores there will rest on few people."
+                yield f"Only {count} {word} in the age group {label}: scores there will rest on few people."
 
 
 def heavy_adults(table: Table) -> Iterator[str]:
@@ -211,7 +211,7 @@ def heavy_adults(table: Table) -> Iterator[str]:
         yield f"{what}: {named(rows)} (weight given in pounds?)."
 
 
-# Of single people, for any table; of all people together, for a table to be trained on.
+# Checks of single rows, for any table; of the whole table, only for training.
 CELL_CHECKS: tuple[Check, ...] = (
     ragged_rows, unreadable_numbers, unreadable_sexes, forbidden_values, small_diameters, forbidden_bodies,
 )  # fmt: skip
@@ -220,7 +220,7 @@ WARNING_CHECKS: tuple[Check, ...] = (few_repeats, measured_twice, thin_bands, he
 
 
 def _grouped(table: Table, wrong: NDArray[np.intp], kinds: Iterable[str]) -> dict[str, list[int]]:
-    """Rows of the wrong people, by kind."""
+    """Row numbers of the wrong entries, by kind."""
     groups: dict[str, list[int]] = defaultdict(list)
     for row, kind in zip(table.rows[wrong].tolist(), kinds, strict=True):
         groups[kind].append(row)
@@ -228,7 +228,7 @@ def _grouped(table: Table, wrong: NDArray[np.intp], kinds: Iterable[str]) -> dic
 
 
 def _outside(limit: Limit, values: Array) -> NDArray[np.bool_]:
-    """[N] NaN is not outside: it is no value."""
+    """[N] NaN is not outside: it is not a value."""
     return (values < limit.low) | (values > limit.high)
 
 
@@ -245,16 +245,16 @@ def _bounds(limit: Limit) -> str:
     return f"{limit.low:g} and {limit.high:g} {limit.unit}"
 
 
-def _fault(cell: str) -> str:
+def _error(cell: str) -> str:
     if not cell:
         return "is empty"
     if has_decimal_comma(cell):
-        return "has a decimal comma where a point is needed"
-    return "holds no number"
+        return "has a decimal comma instead of a point"
+    return "is not a number"
 
 
 def _sound_bodies(table: Table) -> NDArray[np.bool_]:
-    """Height and weight each allowed: a body mass index then says something of the pair."""
+    """Height and weight each allowed: only then does the body mass index say anything about the pair."""
     known = ~np.isnan(table.bmi_kg_m2)
     return known & ~_outside(limits.HEIGHT, table.height_cm) & ~_outside(limits.WEIGHT, table.weight_kg)
 
@@ -264,11 +264,11 @@ def _repeats(table: Table) -> tuple[list[int], list[int]]:
     context = np.column_stack([table.age_years, table.male, table.height_cm, table.weight_kg])
     known = ~np.isnan(np.column_stack([context, table.diameter_mm])).any(axis=1)
     people = zip(table.rows[known], context[known], table.diameter_mm[known], strict=True)
-    readings: dict[tuple[float, ...], list[float]] = defaultdict(list)
+    diameters: dict[tuple[float, ...], list[float]] = defaultdict(list)
     copies: list[int] = []
     twice: list[int] = []
     for row, person, diameter in people:
-        earlier = readings[tuple(person)]
+        earlier = diameters[tuple(person)]
         if earlier:
             (copies if diameter in earlier else twice).append(int(row))
         earlier.append(diameter)

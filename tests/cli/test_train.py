@@ -67,7 +67,7 @@ def test_a_flipped_bit_fails_verification_by_the_name_of_its_file(hospital: Path
     assert "posterior.npz" in done.stdout
 
 
-def test_evaluation_gives_figures_and_pictures(hospital: Path) -> None:
+def test_evaluation_gives_figures_and_plots(hospital: Path) -> None:
     done = normalcy(
         "evaluate", "patients.csv", "--site", "SoV", "--diameter-column", "SoV_mm", "--label-column", "SoV_dilated",
         "--truth-column", "SoV_true_z_mm", "--plots", "plots", "--json", cwd=hospital,
@@ -99,7 +99,7 @@ def test_labels_other_than_0_and_1_are_named_by_row(hospital: Path) -> None:
 def test_student_t_noise_is_refused_before_anything_is_read_or_fitted(tmp_path: Path) -> None:
     done = normalcy("train", "no_such_table.csv", *TRAIN, "--robust", cwd=tmp_path)
     assert done.returncode == 1
-    assert "The model is not published. With Student-t noise (robust) the spread is" in done.stderr
+    assert "The model is not published. With Student-t noise (robust), the fitted spread is" in done.stderr
     assert "Train without --robust" in done.stderr
     assert list(tmp_path.iterdir()) == []
 

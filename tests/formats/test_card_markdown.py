@@ -30,7 +30,7 @@ def test_a_simulated_model_says_before_all_else_that_it_is_not_for_care() -> Non
     assert NOT_FOR_CARE not in rendered(real)
 
 
-def test_the_card_tells_cohort_ranges_calibration_and_gates() -> None:
+def test_the_card_states_cohort_ranges_calibration_and_gates() -> None:
     for part in (
         *("200 people: 90", "ab" * 32, "leading", "seed 42", "| gpflow | 2.11.2 |", "| log_age | 3 | 0 |"),
         *("| age, years | 5 | 85 |", "| height, cm, female | 100 | 190 |", "| male | 90 | 2.2% | 3.3% |"),
@@ -57,22 +57,22 @@ def test_the_card_says_what_so_many_people_can_show_and_what_they_cannot() -> No
 
 
 @pytest.mark.parametrize("site", ["SoV", "AA"])
-def test_a_card_of_earlier_days_promises_by_the_limits_of_today(site: str) -> None:
+def test_an_earlier_card_is_judged_by_the_limits_of_today(site: str) -> None:
     """Its own gates let 0.3% to 4.7% of everybody pass, as if every group were one question of many."""
     card = load(SHIPPED, site, "1.0.0").card
     (today,) = [gate for gate in calibration_gates(card.calibration) if gate.name == tail_gate("above", "all")]
     text = rendered(card)
     assert f"| all | 1110 | {percent(today.low)} to {percent(today.high)} |" in text
     assert "| all | 1110 | 0.3% to 4.7% |" not in text
-    assert "With the limits of the day of publication." in text
+    assert "With the limits at the time of publication." in text
     assert "this model passes the gates on tails and log density." in text
     assert not re.search(r"\d %", text)
 
 
-def test_a_card_says_that_today_it_would_be_refused() -> None:
+def test_a_card_says_that_today_it_would_be_rejected() -> None:
     wide = replace(CARD.calibration, tails=(TailCheck("all", 1110, 0.0, 0.047),))
     text = rendered(replace(CARD, calibration=wide))
-    assert "would be refused: share below the 95% interval, all; share above the 95% interval, all." in text
+    assert "would be rejected: share below the 95% interval, all; share above the 95% interval, all." in text
 
 
 def test_the_coverage_of_single_models_on_the_card_is_the_measured_one() -> None:

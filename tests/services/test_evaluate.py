@@ -10,7 +10,7 @@ from scipy.stats import norm
 from app.inference.executor import LoadedModel, NumpyExecutor
 from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
 from app.maths.gp.scaling import Scaling
-from app.services.evaluate import evaluate, pictures
+from app.services.evaluate import evaluate, plots
 from app.training.table import read_table
 from tests.samples import a_loaded_model
 
@@ -68,11 +68,11 @@ def test_with_one_label_only_nothing_is_ranked(model: LoadedModel, table_file: P
     evaluated = evaluate(model, read_table(table_file, "diameter_mm"), everybody, true_z=None)
     assert evaluated.evaluation.discrimination == ()
     assert evaluated.evaluation.calibration is None
-    assert set(pictures(evaluated)) == {"scores", "shares"}
+    assert set(plots(evaluated)) == {"scores", "shares"}
 
 
 def test_the_curves_drawn_are_those_of_the_figures(model: LoadedModel, table_file: Path) -> None:
-    drawn = pictures(evaluate(model, read_table(table_file, "diameter_mm"), LABELS, true_z=None))
+    drawn = plots(evaluate(model, read_table(table_file, "diameter_mm"), LABELS, true_z=None))
     (axes,) = drawn["roc"].axes
     line = next(line for line in axes.lines if str(line.get_label()).startswith("E[NS], 0.875"))
     x, y = (np.asarray(data, dtype=np.float64) for data in line.get_data())

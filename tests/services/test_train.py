@@ -17,15 +17,17 @@ def test_one_report_covers_the_whole_training_and_never_goes_back(tmp_path: Path
     assert normalcy("cohort", "simulate", "--n", "120", "--out", "people.csv", cwd=tmp_path).returncode == 0
     table = read_table(tmp_path / "people.csv", "SoV_mm")
     plan = TrainingPlan("SoV", "1.0.0", "simulated", "", Convention(), short(), seed=1, folds=2)
-    told: list[tuple[str, float]] = []
-    train(table, plan, datetime(2026, 1, 2, tzinfo=UTC), lambda what, share: told.append((what, share)))
+    reported: list[tuple[str, float]] = []
+    train(table, plan, datetime(2026, 1, 2, tzinfo=UTC), lambda what, share: reported.append((what, share)))
     stages = ("constant spread", "varying spread")
     fits = [f"{name}, {stage}" for name in ("all people", "fold 1 of 2", "fold 2 of 2") for stage in stages]
-    assert list(dict.fromkeys(what for what, _ in told)) == [*fits, "checking the gates"]
-    shares = [share for _, share in told]
+    assert list(dict.fromkeys(what for what, _ in reported)) == [*fits, "checking the gates"]
+    shares = [share for _, share in reported]
     assert shares == sorted(shares)
     assert 0.0 < shares[0] < 0.1
     assert max(after - before for before, after in pairwise(shares)) < 0.25
-    ends = [max(share for what, share in told if what.startswith(name)) for name in ("all people", "fold 1", "fold 2")]
+    ends = [
+        max(share for what, share in reported if what.startswith(name)) for name in ("all people", "fold 1", "fold 2")
+    ]
     third = (CHECKS_BEGIN - FITS_BEGIN) / 3
     assert ends == pytest.approx([FITS_BEGIN + done * third for done in (1, 2, 3)])

@@ -178,5 +178,5 @@ def test_a_model_that_cannot_be_exported_is_trained_again_with_more_jitter(monke
 
 def test_what_cannot_be_exported_at_all_is_a_failed_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.training.fit.posterior_of", fails_while(1.0, posterior_of))
-    with pytest.raises(TrainingFailed, match=r"cannot be exported, also with a jitter of 0\.0001"):
+    with pytest.raises(TrainingFailed, match=r"cannot be exported, even with a jitter of 0\.0001"):
         fit(*people(60), short(), 1)
