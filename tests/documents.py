@@ -4,13 +4,13 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from app.web.app import DOORS
-from app.web.guide.assemble import CHAPTERS, chapter, guide
+from app.web.app import ROUTES
+from app.web.guide import CHAPTERS, chapter, guide
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 DOCS = {f"docs/{file.name}": file.read_text("utf-8") for file in sorted((ROOT / "docs").glob("*.md"))}
-GUIDE = guide(DOORS)
+GUIDE = guide(ROUTES)
 WRITTEN = {"README.md": README, **DOCS, **{f"guide/{name}.md": chapter(name) for name in CHAPTERS}}
 ALL = "\n".join([README, *DOCS.values(), GUIDE])
 

@@ -13,13 +13,13 @@ from typer.main import get_command
 
 from app.cli.main import cli
 from app.domain.scopes import Scope
-from app.formats import faults, problem
 from app.observability import make_metrics
+from app.schemas import errors as faults
+from app.schemas import problem
 from app.settings import ENV_FILE, TABLE
 from app.store import highest_version, load
-from app.web.app import DOORS
-from app.web.guide.assemble import chapter
-from app.web.guide.tables import NOT_IN_USE
+from app.web.app import ROUTES
+from app.web.guide import NOT_IN_USE, chapter
 from tests.documents import ALL, DOCS, GUIDE, README, ROOT, WRITTEN, commands, spans
 
 NOT_THERE_YET = {"normalcy conformance"}
@@ -67,7 +67,7 @@ def expected() -> dict[str, set[str]]:
     families = make_metrics().registry.collect()
     return {
         "setting": {setting.name for setting in TABLE} | {ENV_FILE},
-        "route": {f"{door.method} {door.path}" for door in DOORS},
+        "route": {f"{route.method} {route.path}" for route in ROUTES},
         "problem": kinds,
         "fault": set(faults.CODES),
         "reason": first_words("Reason"),
@@ -116,7 +116,7 @@ def test_no_document_names_a_setting_that_does_not_exist(document: str) -> None:
 
 
 def is_served(method: str | None, path: str) -> bool:
-    patterns = ((door.method, re.sub(r"\\{\w+\\}", r"(?:{\\w+}|[^/{}]+)", re.escape(door.path))) for door in DOORS)
+    patterns = ((route.method, re.sub(r"\\{\w+\\}", r"(?:{\\w+}|[^/{}]+)", re.escape(route.path))) for route in ROUTES)
     return any(method in (None, known) and re.fullmatch(pattern, path) for known, pattern in patterns)
 
 

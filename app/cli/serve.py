@@ -45,7 +45,7 @@ async def _serve(settings: Settings) -> None:
     # Entered here and not by uvicorn, so that a refusal to start comes out as the one sentence that it is.
     async with app.router.lifespan_context(app):
         listening = bind(settings)
-        _announce(app.runtime, listening.getsockname()[1])
+        _announce(app.state.runtime, listening.getsockname()[1])
         _settle_memory()
         await make_server(app, settings).serve([listening])
 

@@ -1,22 +1,22 @@
-"""The application. Nothing happens at import; the service opens when the application starts and closes when it ends."""
+"""The application. Nothing happens at import: the runtime opens when the application starts, and closes with it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
-from starlette.types import ASGIApp
 
 import app
-from app.runtime.runtime import Runtime, open_runtime
+from app.runtime.runtime import open_runtime
 from app.settings import Settings
 from app.web import openapi
-from app.web.door import Door, DoorRoute
-from app.web.envelope import Envelope
-from app.web.pace import Pace
-from app.web.routes import audit, health, models, pages, scores, sites
+from app.web.error_handlers import add_error_handlers
+from app.web.middleware import add_middleware
+from app.web.route import ApiRoute
+from app.web.routes import audit, health, models, pages, scores
 
-DOORS: tuple[Door, ...] = (*scores.DOORS, *sites.DOORS, *models.DOORS, *audit.DOORS, *health.DOORS, *pages.DOORS)
+ROUTERS = (scores.router, models.router, audit.router, health.router, pages.router)
+ROUTES = tuple(route for router in ROUTERS for route in router.routes if isinstance(route, ApiRoute))
 
 # FastAPI's own telemetry repeats the messages of exceptions, and with them what callers sent.
 NO_TELEMETRY: TelemetryConfig = {
@@ -28,35 +28,31 @@ NO_TELEMETRY: TelemetryConfig = {
 }
 
 
-class Application(FastAPI):
-    runtime: Runtime  # while it runs
-    pace: Pace  # of refusals
+def create_app(settings: Settings, *, precompiled: bool = True) -> FastAPI:
+    """`precompiled=False` leaves the resolution of dependencies to FastAPI, which is slower; see `resolver`."""
 
-    def build_middleware_stack(self) -> ASGIApp:
-        """One layer instead of the framework's five: the envelope catches what theirs would, and doors need no more."""
-        return Envelope(self.router)
-
-
-def create_app(settings: Settings) -> Application:
     @asynccontextmanager
-    async def lifespan(application: Application) -> AsyncIterator[None]:
+    async def lifespan(application: FastAPI) -> AsyncIterator[None]:
         async with open_runtime(settings) as runtime:
-            application.runtime = runtime
+            application.state.runtime = runtime
             yield
 
-    application = Application(
+    application = FastAPI(
         title="Normalcy",
         version=app.__version__,
         summary=openapi.SUMMARY,
         description=openapi.DESCRIPTION,
         openapi_tags=openapi.TAGS,
         lifespan=lifespan,
-        openapi_url=None,
+        openapi_url=None,  # served by routes/pages.py, with examples from the loaded models
         docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,  # a redirect repeats the query
+        redirect_slashes=False,  # a redirect would repeat the query
         telemetry=NO_TELEMETRY,
     )
-    application.pace = Pace()
-    application.router.routes.extend(DoorRoute(door) for door in DOORS)
+    application.state.precompiled = precompiled
+    add_error_handlers(application)
+    add_middleware(application)
+    for router in ROUTERS:
+        application.include_router(router)
     return application

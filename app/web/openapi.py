@@ -1,21 +1,25 @@
-"""The OpenAPI document: what FastAPI gathers from the doors, every refusal, and answers made by the loaded models."""
+"""The OpenAPI document: what FastAPI collects from the routes, plus what it cannot know.
+
+That is: problem+json with an example of every refusal, the `X-Request-ID` header of requests and responses, and
+example responses computed by the loaded models.
+"""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from app.formats import problem as kinds
+from app.errors import FieldError
 from app.formats.answer import Result, encode, score_response, study_response
-from app.formats.problem import MEDIA_TYPE, problem_body
-from app.formats.problem import Problem as Kind
 from app.inference.scoring import score_with_tails
 from app.runtime.runtime import Runtime
+from app.schemas import problem as problems
+from app.schemas.base import REQUEST_ID
 from app.schemas.errors import parse
-from app.schemas.problem import Problem
+from app.schemas.problem import MEDIA_TYPE, Problem, ProblemKind, problem_body
 from app.schemas.requests import SCORE_EXAMPLES, STUDY_EXAMPLES, ScoreRequest, SiteRequest, StudyRequest
 from app.services.score_measurements import ResolvedRequest, make_result
 
@@ -24,32 +28,71 @@ Json = dict[str, Any]
 SUMMARY = "Is this aorta wider than it should be for this person, and how sure can we be?"
 DESCRIPTION = (
     "The normalcy score of an aortic diameter for a person's age, sex, height and weight, with its interval, the "
-    "probability of exceeding a threshold, and how far to trust it. Every answer names the model that gave it and is "
-    "on record before it leaves.\n\n**The models that ship with the project were trained on simulated people. They are "
-    "for evaluation, not for care.**"
+    "probability of exceeding a threshold, and its reliability. Every response names the model that computed it and is "
+    "recorded in the audit before it leaves.\n\n**The models that ship with the project were trained on simulated "
+    "people. They are for evaluation, not for care.**"
 )
 TAGS = [
-    {"name": "Scores", "description": "Score readings."},
+    {"name": "Scores", "description": "Score measurements."},
     {"name": "Look-ups", "description": "Sites, limits, models and their cards."},
-    {"name": "Audit", "description": "Read the audit and answer recorded requests again."},
+    {"name": "Audit", "description": "Read the audit and recompute recorded scores."},
     {"name": "Operation", "description": "Activation, health, self-test, metrics."},
 ]
+LICENSE = {"name": "Proprietary"}
+SERVERS = [{"url": "/", "description": "The service that serves this document."}]
+NO_SECURITY: Json = {"security": []}  # says that an operation needs no credential
 EXAMPLE_ID = "0199a8c4-5e70-7c3b-9a01-2f6d1c0b4e5a"
 SCHEMAS = "#/components/schemas/"
 
-ANY = (kinds.BAD_REQUEST, kinds.HEADERS_TOO_LARGE)
-LOCKED = (*ANY, kinds.NO_CREDENTIAL, kinds.SCOPE_MISSING)
-READS_JSON = (kinds.NOT_JSON, kinds.BODY_TOO_LARGE, kinds.WRONG_MEDIA_TYPE, kinds.INPUT_REFUSED)
-RECORDED = (kinds.NOT_AUDITED, kinds.QUEUE_FULL)
+ANY = (problems.BAD_REQUEST, problems.HEADERS_TOO_LARGE)
+PROTECTED = (*ANY, problems.NO_CREDENTIAL, problems.SCOPE_MISSING)
+READS_JSON = (problems.NOT_JSON, problems.BODY_TOO_LARGE, problems.WRONG_MEDIA_TYPE, problems.INPUT_REFUSED)
+RECORDED = (problems.NOT_AUDITED, problems.QUEUE_FULL)
+
+EXAMPLE_ERRORS = {
+    problems.NOT_JSON: [FieldError("syntax", "", "The body is not JSON: line 1, column 18.")],
+    problems.INPUT_REFUSED: [
+        FieldError("out_of_range", "age_years", "age_years must be a number from 0 to 120 (years)."),
+        FieldError("given_in_cm", "diameter_mm", "diameter_mm must be a number from 3 to 120 (mm); given in cm?"),
+    ],
+}
+REQUEST_HEADER: Json = {
+    "name": "X-Request-ID",
+    "in": "header",
+    "required": False,
+    "description": "Your own trace id: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Any other value is replaced by a new "
+    "UUIDv7. The response repeats it.",
+    "schema": {"type": "string"},
+    "example": "echo-lab-7.2026-11-15",
+}
+RESPONSE_HEADER: Json = {
+    "description": "The id of this request: yours if it was valid, otherwise a new UUIDv7.",
+    "required": True,
+    "schema": {"type": "string", "pattern": REQUEST_ID},
+    "example": EXAMPLE_ID,
+}
+RETRY_AFTER: Json = {"description": "Seconds to wait before trying again.", "schema": {"type": "integer"}, "example": 1}
+CHALLENGE: Json = {"description": "The scheme to authenticate with.", "schema": {"type": "string"}, "example": "Bearer"}
 
 
-def responses(model: type, *refusals: Kind, description: str = "The answer.") -> dict[int | str, Json]:
-    """Of a door: what it answers, and every way in which it refuses."""
-    by_status: dict[int, list[Kind]] = defaultdict(list)
+def problem_responses(*refusals: ProblemKind) -> dict[int | str, Json]:
+    """Every way in which an operation refuses, by status, for `responses=`."""
+    by_status: dict[int, list[ProblemKind]] = defaultdict(list)
     for kind in refusals:
         by_status[kind.status].append(kind)
-    answers: dict[int | str, Json] = {200: {"model": model, "description": description}}
-    return answers | {status: _refusal(alike) for status, alike in sorted(by_status.items())}
+    return {status: _problem_response(kinds) for status, kinds in sorted(by_status.items())}
+
+
+def _problem_response(kinds: list[ProblemKind]) -> Json:
+    examples = {
+        kind.slug: {
+            "summary": kind.title,
+            "value": problem_body(kind, EXAMPLE_ID, EXAMPLE_ERRORS.get(kind, ())),
+        }
+        for kind in kinds
+    }
+    content = {MEDIA_TYPE: {"schema": {"$ref": SCHEMAS + Problem.__name__}, "examples": examples}}
+    return {"description": "; or: ".join(kind.title for kind in kinds) + ".", "content": content}
 
 
 def document(application: FastAPI, runtime: Runtime) -> Json:
@@ -60,26 +103,45 @@ def document(application: FastAPI, runtime: Runtime) -> Json:
         description=application.description,
         tags=application.openapi_tags,
         routes=application.routes,
+        license_info=LICENSE,
+        servers=SERVERS,
     )
-    own = Problem.model_json_schema(ref_template=SCHEMAS + "{model}")
-    schema["components"]["schemas"] |= {**own.pop("$defs"), Problem.__name__: own}
-    _leave_out_the_frameworks_own(schema)
+    components = schema["components"]
+    problem = Problem.model_json_schema(ref_template=SCHEMAS + "{model}")
+    components["schemas"] |= {**problem.pop("$defs"), Problem.__name__: problem}
+    components["parameters"] = {"RequestId": REQUEST_HEADER}
+    components["headers"] = {"RequestId": RESPONSE_HEADER, "RetryAfter": RETRY_AFTER, "Challenge": CHALLENGE}
+    for operation in _operations(schema):
+        _complete(operation)
+    for name in ("HTTPValidationError", "ValidationError"):
+        components["schemas"].pop(name, None)
     for path, answer in examples(runtime).items():
         schema["paths"][path]["post"]["responses"]["200"]["content"]["application/json"]["example"] = answer
     return schema
 
 
-def _leave_out_the_frameworks_own(schema: Json) -> None:
-    """FastAPI describes the validation that it would do; here it does none."""
-    for operation in (operation for methods in schema["paths"].values() for operation in methods.values()):
-        if MEDIA_TYPE not in operation["responses"].get("422", {"content": [MEDIA_TYPE]})["content"]:
-            del operation["responses"]["422"]
-    for name in ("HTTPValidationError", "ValidationError"):
-        schema["components"]["schemas"].pop(name, None)
+def _operations(schema: Json) -> Iterator[Json]:
+    for methods in schema["paths"].values():
+        yield from methods.values()
+
+
+def _complete(operation: Json) -> None:
+    """Adds the headers, and removes the 422 of FastAPI's own shape where we declare none."""
+    responses = operation["responses"]
+    if "422" in responses and MEDIA_TYPE not in responses["422"]["content"]:
+        del responses["422"]
+    operation.setdefault("parameters", []).append({"$ref": "#/components/parameters/RequestId"})
+    for status, response in responses.items():
+        headers = response.setdefault("headers", {})
+        headers["X-Request-ID"] = {"$ref": "#/components/headers/RequestId"}
+        if status == "503":
+            headers["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}
+        if status == "401":
+            headers["WWW-Authenticate"] = {"$ref": "#/components/headers/Challenge"}
 
 
 def examples(runtime: Runtime) -> dict[str, Json]:
-    """The answers to the documented requests, by the models that are loaded; none where a site has no model."""
+    """The responses to the documented requests, from the loaded models; none if a site has no model."""
     if not {"SoV", "AA"} <= runtime.loaded_models.current.keys():
         return {}
     asked = parse(ScoreRequest, _first(SCORE_EXAMPLES)).for_site("SoV")
@@ -108,12 +170,3 @@ def _result(runtime: Runtime, request: SiteRequest) -> Result:
 def _first(named: Mapping[str, Any]) -> Json:
     value: Json = next(iter(named.values()))["value"]
     return value
-
-
-def _refusal(alike: list[Kind]) -> Json:
-    shown = {kind.slug: {"summary": kind.title, "value": problem_body(kind, EXAMPLE_ID)} for kind in alike}
-    content = {MEDIA_TYPE: {"schema": {"$ref": SCHEMAS + Problem.__name__}, "examples": shown}}
-    answer: Json = {"description": "; or: ".join(kind.title for kind in alike) + ".", "content": content}
-    if alike[0].status == 503:
-        answer["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
-    return answer

@@ -1,7 +1,7 @@
-"""From what went wrong to what leaves: one table for the whole tree of errors, one shape of response.
+"""Maps every error to a problem (RFC 9457) and builds the response.
 
-Details are the fixed sentences of the kinds or our own; the text of an error may hold what the caller sent, so it
-never leaves here.
+Details are the fixed sentences of the problem table or our own. The text of an error may contain what the caller sent,
+so it never leaves the service.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,96 +11,98 @@ from starlette.responses import Response
 
 from app import errors
 from app.errors import FieldError, NormalcyError
-from app.formats import problem as kinds
 from app.formats.answer import encode
-from app.formats.faults import fault
-from app.formats.problem import MEDIA_TYPE, Problem, problem_body
+from app.schemas import problem as problems
+from app.schemas.errors import field_error
+from app.schemas.problem import MEDIA_TYPE, ProblemKind, problem_body
 
 RETRY_SECONDS = "1"
 
-ANSWERS: Mapping[type[NormalcyError], Problem] = {
-    errors.MalformedJson: kinds.NOT_JSON,
-    errors.InvalidInput: kinds.INPUT_REFUSED,
-    errors.InvalidCursor: kinds.INPUT_REFUSED,
-    errors.UnknownSite: kinds.UNKNOWN_SITE,
-    errors.UnknownVersion: kinds.UNKNOWN_VERSION,
-    errors.UnknownRecord: kinds.UNKNOWN_RECORD,
-    errors.ActivationFailed: kinds.INPUT_REFUSED,
-    errors.NoModelLoaded: kinds.NO_MODEL,
-    errors.SiteNotServed: kinds.NO_MODEL,
-    errors.InvalidArtefact: kinds.NO_MODEL,
-    errors.AuditUnavailable: kinds.NOT_AUDITED,
-    errors.AuditQueueFull: kinds.QUEUE_FULL,
-    errors.ScoringQueueFull: kinds.QUEUE_FULL,
-    errors.DatabaseUnavailable: kinds.NOT_AUDITED,
-    errors.DatabaseNotTrusted: kinds.NOT_AUDITED,
-    errors.NotDurable: kinds.NOT_AUDITED,
-    # From here on: what a running service never meets. Should it, that is a defect.
-    errors.UnverifiedResult: kinds.DEFECT,
-    errors.InvalidName: kinds.DEFECT,
-    errors.VersionExists: kinds.DEFECT,
-    errors.InvalidTable: kinds.DEFECT,
-    errors.GateFailed: kinds.DEFECT,
-    errors.TrainingFailed: kinds.DEFECT,
-    errors.FileExists: kinds.DEFECT,
-    errors.InvalidSettings: kinds.DEFECT,
-    errors.DatabaseNotReady: kinds.DEFECT,
-    errors.PendingMigrations: kinds.DEFECT,
-    errors.AlreadyServing: kinds.DEFECT,
-    errors.InvalidCheckpoint: kinds.DEFECT,
-    errors.UnknownKey: kinds.DEFECT,
-    errors.NotInstalled: kinds.DEFECT,
+PROBLEM_OF: Mapping[type[NormalcyError], ProblemKind] = {
+    errors.MalformedJson: problems.NOT_JSON,
+    errors.InvalidInput: problems.INPUT_REFUSED,
+    errors.InvalidCursor: problems.INPUT_REFUSED,
+    errors.UnknownSite: problems.UNKNOWN_SITE,
+    errors.UnknownVersion: problems.UNKNOWN_VERSION,
+    errors.UnknownRecord: problems.UNKNOWN_RECORD,
+    errors.ActivationFailed: problems.INPUT_REFUSED,
+    errors.NoModelLoaded: problems.NO_MODEL,
+    errors.SiteNotServed: problems.NO_MODEL,
+    errors.InvalidArtefact: problems.NO_MODEL,
+    errors.AuditUnavailable: problems.NOT_AUDITED,
+    errors.AuditQueueFull: problems.QUEUE_FULL,
+    errors.ScoringQueueFull: problems.QUEUE_FULL,
+    errors.DatabaseUnavailable: problems.NOT_AUDITED,
+    errors.DatabaseNotTrusted: problems.NOT_AUDITED,
+    errors.NotDurable: problems.NOT_AUDITED,
+    # None of these can happen while the service answers requests. If one does, it is a defect.
+    errors.UnverifiedResult: problems.DEFECT,
+    errors.InvalidName: problems.DEFECT,
+    errors.VersionExists: problems.DEFECT,
+    errors.InvalidTable: problems.DEFECT,
+    errors.GateFailed: problems.DEFECT,
+    errors.TrainingFailed: problems.DEFECT,
+    errors.FileExists: problems.DEFECT,
+    errors.InvalidSettings: problems.DEFECT,
+    errors.DatabaseNotReady: problems.DEFECT,
+    errors.PendingMigrations: problems.DEFECT,
+    errors.AlreadyServing: problems.DEFECT,
+    errors.InvalidCheckpoint: problems.DEFECT,
+    errors.UnknownKey: problems.DEFECT,
+    errors.NotInstalled: problems.DEFECT,
 }
-DETAILS: Mapping[type[NormalcyError], str] = {
-    errors.DatabaseUnavailable: "The database cannot be reached, or did not answer in time; try again shortly.",
-    errors.SiteNotServed: "The current version of this site cannot be used; GET /health/ready says why.",
+DETAIL_OF: Mapping[type[NormalcyError], str] = {
+    errors.DatabaseUnavailable: "The database cannot be reached or did not answer in time. Try again shortly.",
+    errors.SiteNotServed: "The current version of this site cannot be used. GET /health/ready says why.",
 }
-STATUSES = {404: kinds.UNKNOWN_ROUTE, 405: kinds.METHOD_NOT_ALLOWED}
+FRAMEWORK_PROBLEM_OF = {404: problems.UNKNOWN_ROUTE, 405: problems.METHOD_NOT_ALLOWED}
 
 
-class Refused(Exception):
-    """A request that is answered with a problem."""
+class ProblemException(HTTPException):
+    """Raised anywhere in a request to answer it with a problem."""
 
-    def __init__(self, problem: Problem, faults: Sequence[FieldError] = (), detail: str | None = None) -> None:
-        super().__init__(problem.slug)
-        self.problem, self.faults, self.detail = problem, tuple(faults), detail
+    def __init__(self, problem: ProblemKind, errors: Sequence[FieldError] = (), detail: str | None = None) -> None:
+        super().__init__(problem.status, detail or problem.detail)
+        self.problem, self.errors = problem, tuple(errors)
 
     @property
     def codes(self) -> list[str]:
-        """What may be recorded of it: names of faults, never values."""
-        return sorted({fault.code for fault in self.faults}) or [self.problem.slug]
+        """What the audit may record of it: error codes, never values."""
+        return sorted({error.code for error in self.errors}) or [self.problem.slug]
 
 
-def refused(error: NormalcyError) -> Refused:
-    """The answer to an error of the tree; one that is not in the table is answered as its nearest ancestor."""
-    problem = next((ANSWERS[kind] for kind in type(error).__mro__ if kind in ANSWERS), kinds.DEFECT)
-    return Refused(problem, _faults(error), _detail(error))
+def problem_exception(error: NormalcyError) -> ProblemException:
+    """An error missing from the table is answered like its nearest ancestor."""
+    problem = next((PROBLEM_OF[kind] for kind in type(error).__mro__ if kind in PROBLEM_OF), problems.DEFECT)
+    return ProblemException(problem, _field_errors(error), _detail(error))
 
 
-def problem_response(refusal: Refused, request_id: str, headers: Mapping[str, str] | None = None) -> Response:
-    body = problem_body(refusal.problem, request_id, refusal.faults, refusal.detail)
-    own = dict(headers or {})
-    if refusal.problem.status in (429, 503):
-        own["Retry-After"] = RETRY_SECONDS
-    if refusal.problem.status == 401:
-        own["WWW-Authenticate"] = "Bearer"
-    return Response(encode(body), refusal.problem.status, own, MEDIA_TYPE)
+def framework_exception(error: HTTPException) -> ProblemException:
+    """For what the framework itself refuses: an unknown route, or a method that the route does not have."""
+    found = ProblemException(FRAMEWORK_PROBLEM_OF.get(error.status_code, problems.DEFECT))
+    found.headers = error.headers
+    return found
 
 
-def framework_problem(error: HTTPException, request_id: str) -> Response:
-    """What the framework itself refuses: no such address, or not with this method."""
-    return problem_response(Refused(STATUSES.get(error.status_code, kinds.DEFECT)), request_id, error.headers)
+def problem_response(error: ProblemException, request_id: str) -> Response:
+    body = problem_body(error.problem, request_id, error.errors, error.detail)
+    headers = dict(error.headers or {})
+    if error.problem.status in (429, 503):
+        headers["Retry-After"] = RETRY_SECONDS
+    if error.problem.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return Response(encode(body), error.problem.status, headers, MEDIA_TYPE)
 
 
-def _faults(error: NormalcyError) -> tuple[FieldError, ...]:
+def _field_errors(error: NormalcyError) -> tuple[FieldError, ...]:
     if isinstance(error, errors.InvalidInput):
         return error.errors
     if isinstance(error, errors.InvalidCursor):
-        return (fault("wrong_type", "cursor", "cursor must be one that came with an earlier page of this list."),)
+        return (field_error("wrong_type", "cursor", "cursor must come from an earlier page of this list."),)
     return (error.error,) if isinstance(error, errors.MalformedJson) else ()
 
 
 def _detail(error: NormalcyError) -> str | None:
     if isinstance(error, errors.ActivationFailed):
         return error.reason
-    return DETAILS.get(type(error))
+    return DETAIL_OF.get(type(error))

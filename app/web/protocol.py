@@ -15,10 +15,10 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from app.formats import problem as kinds
-from app.formats.problem import Problem
-from app.web.envelope import HEADERS, LARGEST_HEADERS, NO_ROUTE, new_request_id
-from app.web.problems import Refused, problem_response
+from app.schemas import problem as problems
+from app.schemas.problem import ProblemKind
+from app.web.middleware import LARGEST_HEADERS, NO_ROUTE, SECURITY_HEADERS, new_request_id
+from app.web.problems import ProblemException, problem_response
 
 HEADERS_SECONDS = 10.0  # from the first byte, or from the connection, to the end of the headers
 REQUEST_SECONDS = 15.0  # to the end of the body
@@ -138,7 +138,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._phase is Phase.REFUSED:
             return
         if self._phase is not Phase.BETWEEN and self._unparsed > LARGEST_HEADERS:
-            self._refuse(kinds.HEADERS_TOO_LARGE)
+            self._refuse(problems.HEADERS_TOO_LARGE)
             return
         self._disarm()
         if self.flow.read_paused:
@@ -161,18 +161,18 @@ class GuardedProtocol(HttpToolsProtocol):
     def _refuse_what_came(self, error: httptools.HttpParserError) -> None:
         if isinstance(error.__context__, TooManyWaiting):
             self.pipeline.clear()  # none of them was begun, and the client may send them again
-            self._refuse(kinds.OVER_RATE)
+            self._refuse(problems.OVER_RATE)
         else:
-            self._refuse(kinds.BAD_REQUEST)
+            self._refuse(problems.BAD_REQUEST)
 
-    def _refuse(self, problem: Problem) -> None:
+    def _refuse(self, problem: ProblemKind) -> None:
         """Without the application: what arrived is no request. It waits for the answers to those that came before."""
         if self._phase is Phase.BODY:  # the newest request will never be complete
             self._abandon_newest()
         self._phase = Phase.REFUSED
         self._disarm()
         self._last_words = _raw_problem(problem)
-        self.app.runtime.metrics.requests[NO_ROUTE, NO_METHOD, str(problem.status)].inc()
+        self.app.state.runtime.metrics.requests[NO_ROUTE, NO_METHOD, str(problem.status)].inc()
         if self._answering is None or self._answering.response_complete or self._answering.disconnected:
             self._part()
 
@@ -196,13 +196,13 @@ def _authority(target: bytes) -> bytes:
     return rest.partition(b"/")[0].partition(b"?")[0]
 
 
-def _raw_problem(problem: Problem) -> bytes:
+def _raw_problem(problem: ProblemKind) -> bytes:
     request_id = new_request_id()
-    response = problem_response(Refused(problem), request_id.decode())
+    response = problem_response(ProblemException(problem), request_id.decode())
     return _raw(response, request_id)
 
 
 def _raw(response: Response, request_id: bytes) -> bytes:
     own = [(b"x-request-id", request_id), (b"connection", b"close")]
-    lines = [name + b": " + value + b"\r\n" for name, value in [*response.raw_headers, *HEADERS.items(), *own]]
+    lines = [name + b": " + value + b"\r\n" for name, value in [*response.raw_headers, *SECURITY_HEADERS.items(), *own]]
     return b"".join([STATUS_LINE[response.status_code], *lines, b"\r\n", bytes(response.body)])

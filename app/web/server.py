@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from types import FrameType
 
 import uvicorn
+from fastapi import FastAPI
 
 from app.errors import InvalidSettings
 from app.settings import Settings
-from app.web.app import Application
 from app.web.protocol import GuardedProtocol
 
 KEEP_ALIVE_SECONDS = 75  # longer than the idle time of common balancers (60 s), or they send into a closing connection
@@ -82,7 +82,7 @@ def _accept_all(listening: socket.socket) -> Iterator[socket.socket]:
             return
 
 
-def make_server(app: Application, settings: Settings) -> Server:
+def make_server(app: FastAPI, settings: Settings) -> Server:
     """For an application whose lifespan the caller has entered."""
     config = uvicorn.Config(
         app,
@@ -102,7 +102,7 @@ def make_server(app: Application, settings: Settings) -> Server:
     )
 
     def drain() -> None:
-        app.runtime.is_draining = True
+        app.state.runtime.is_draining = True
 
     return Server(config, drain)
 

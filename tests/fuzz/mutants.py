@@ -9,11 +9,11 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.errors import MalformedJson
 from app.formats import strict_json
-from app.web import door, envelope
-from app.web.call import Call
-from app.web.envelope import Envelope
-from app.web.problems import Refused, problem_response
+from app.web import error_handlers, middleware
+from app.web.middleware import ResponseHeaders
+from app.web.problems import ProblemException, problem_response
 from app.web.protocol import GuardedProtocol
+from app.web.route import StrictRequest
 
 Patch = pytest.MonkeyPatch
 
@@ -22,12 +22,12 @@ def echo(patch: Patch) -> None:
     """As the framework's own 422 does."""
     bodies = [b""]
 
-    def response(refusal: Refused, request_id: str) -> Response:
-        refusal.detail = f"Not acceptable: {bodies[0]!r}"
-        return problem_response(refusal, request_id)
+    def response(error: ProblemException, request_id: str) -> Response:
+        error.detail = f"Not acceptable: {bodies[0]!r}"
+        return problem_response(error, request_id)
 
     _look_at_bodies(patch, lambda body: bodies.__setitem__(0, body))
-    patch.setattr(door, "problem_response", response)
+    patch.setattr(error_handlers, "problem_response", response)
 
 
 def log(patch: Patch) -> None:
@@ -59,13 +59,13 @@ def reset(patch: Patch) -> None:
 
 
 def plain_text(patch: Patch) -> None:
-    patch.setattr(door, "problem_response", lambda refusal, _: PlainTextResponse("no", refusal.problem.status))
+    patch.setattr(error_handlers, "problem_response", lambda error, _: PlainTextResponse("no", error.status_code))
 
 
 def no_id(patch: Patch) -> None:
-    called = Envelope.__call__
+    called = ResponseHeaders.__call__
 
-    async def call(self: Envelope, scope: Scope, receive: Receive, send: Send) -> None:
+    async def call(self: ResponseHeaders, scope: Scope, receive: Receive, send: Send) -> None:
         async def stripped(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [item for item in message["headers"] if item[0] != b"x-request-id"]
@@ -73,18 +73,18 @@ def no_id(patch: Patch) -> None:
 
         await called(self, scope, receive, stripped)
 
-    patch.setattr(Envelope, "__call__", call)
+    patch.setattr(ResponseHeaders, "__call__", call)
 
 
 def mixed_up(patch: Patch) -> None:
-    """Every answer goes to whoever asks next."""
-    answered, kept = envelope._request_id, [b"nobody"]
+    """Every response goes to the next caller."""
+    original, delayed = middleware._request_id, [b"first"]
 
     def request_id(scope: Scope) -> bytes:
-        kept.append(answered(scope))
-        return kept.pop(0)
+        delayed.append(original(scope))
+        return delayed.pop(0)
 
-    patch.setattr(envelope, "_request_id", request_id)
+    patch.setattr(middleware, "_request_id", request_id)
 
 
 # Each with the word by which the fuzzer tells of it.
@@ -100,11 +100,11 @@ MUTANTS: dict[Callable[[Patch], None], str] = {
 
 
 def _look_at_bodies(patch: Patch, look: Callable[[bytes], None]) -> None:
-    read = Call.bounded_body
+    read = StrictRequest._read
 
-    async def bounded_body(self: Call, *bound: int) -> bytes:
-        body = await read(self, *bound)
+    async def read_and_look(self: StrictRequest, largest: int) -> bytes:
+        body = await read(self, largest)
         look(body)
         return body
 
-    patch.setattr(Call, "bounded_body", bounded_body)
+    patch.setattr(StrictRequest, "_read", read_and_look)

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from app.web.envelope import LARGEST_HEADERS, MOST_HEADERS
+from app.web.middleware import LARGEST_HEADERS, MOST_HEADERS
 from tests.campaigns.service_process import MODELS, ServiceProcess
 from tests.fuzz.target import Target
 from tests.web.serving import READING, SCORE, Running, serving

@@ -88,7 +88,7 @@ def serving(settings: Settings, models_dir: Path) -> Iterator[Running]:
         async with app.router.lifespan_context(app):
             listening = bind(chosen)
             server = make_server(app, chosen)
-            started.append((app.runtime, server, listening.getsockname()[1], asyncio.get_running_loop()))
+            started.append((app.state.runtime, server, listening.getsockname()[1], asyncio.get_running_loop()))
             is_up.set()
             await server.serve([listening])
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from app.settings import Settings
-from app.web.app import DOORS
+from app.web.app import ROUTES
 from tests.web.serving import MAN, READING, SCORE, Running, bearer, create_key, serving
 
 STUDY = {**MAN, "measurements": [{"site": "SoV", "diameter_mm": 41}, {"site": "AA", "diameter_mm": 38}]}
@@ -106,7 +106,7 @@ NO_ROUTE = [get("/none", 404), get("/v1/none", 404)]
 
 
 def test_every_route_has_a_decision() -> None:
-    assert {(door.method, door.path) for door in DOORS} == DECISIONS.keys()
+    assert {(route.method, route.path) for route in ROUTES} == DECISIONS.keys()
 
 
 def test_every_outcome_leaves_exactly_what_was_decided(settings: Settings, models_dir: Path) -> None:

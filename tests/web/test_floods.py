@@ -10,9 +10,9 @@ from app.audit import refusals
 from app.audit.refusals import SINGLE_RECORDS
 from app.clock import utc_now
 from app.settings import Settings
-from app.web import pace
-from app.web.envelope import LARGEST_HEADERS
-from app.web.pace import Pace
+from app.web import error_handlers
+from app.web.error_handlers import Throttle
+from app.web.middleware import LARGEST_HEADERS
 from tests.web.serving import READING, SCORE, Running, bearer, create_key, serving
 from tests.web.test_pipelining import answers
 from tests.web.test_protocol import connect, everything, head
@@ -79,9 +79,9 @@ def test_a_known_caller_is_recorded_one_by_one_up_to_a_bound(settings: Settings,
 def test_strangers_wait_for_their_refusals_and_nobody_waits_for_them(
     settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    monkeypatch.setattr(pace, "BURST", 0)
-    monkeypatch.setattr(pace, "PER_SECOND", 1e-3)
-    monkeypatch.setattr(pace, "LONGEST_SECONDS", 4.0)
+    monkeypatch.setattr(error_handlers, "BURST", 0)
+    monkeypatch.setattr(error_handlers, "PER_SECOND", 1e-3)
+    monkeypatch.setattr(error_handlers, "LONGEST_SECONDS", 4.0)
     key = create_key(settings, ["score"])
     with serving(settings, models_dir) as running, closing(connect(running)) as stranger:
         request = head(running, 2) + b"{}"
@@ -103,10 +103,10 @@ def test_strangers_wait_for_their_refusals_and_nobody_waits_for_them(
 
 
 def test_the_pace_of_refusals_is_even_after_a_burst_and_the_wait_is_bounded() -> None:
-    found = Pace()
-    delays = [found.delay(1000.0) for _ in range(pace.BURST + 2 * pace.PER_SECOND + 100)]
-    assert delays[: pace.BURST] == [0.0] * pace.BURST
-    assert delays[pace.BURST] == pytest.approx(1 / pace.PER_SECOND)
-    assert delays[pace.BURST + 99] == pytest.approx(100 / pace.PER_SECOND)
-    assert max(delays) == pace.LONGEST_SECONDS
+    found = Throttle()
+    delays = [found.delay(1000.0) for _ in range(error_handlers.BURST + 2 * error_handlers.PER_SECOND + 100)]
+    assert delays[: error_handlers.BURST] == [0.0] * error_handlers.BURST
+    assert delays[error_handlers.BURST] == pytest.approx(1 / error_handlers.PER_SECOND)
+    assert delays[error_handlers.BURST + 99] == pytest.approx(100 / error_handlers.PER_SECOND)
+    assert max(delays) == error_handlers.LONGEST_SECONDS
     assert found.delay(1000.0 + 60) == 0.0

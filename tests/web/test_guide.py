@@ -6,11 +6,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from app.formats.problem import PROBLEMS
-from app.web import reading
-from app.web.app import DOORS
-from app.web.guide.assemble import CHAPTERS, chapter, guide
-from app.web.guide.tables import NOT_IN_USE
+from app.schemas.problem import PROBLEMS
+from app.web import markdown_page
+from app.web.app import ROUTES
+from app.web.guide import CHAPTERS, NOT_IN_USE, chapter, guide
 from tests.web.serving import Running, bearer, create_key
 
 CARD = "/models/SoV/1.0.0"
@@ -118,14 +117,14 @@ def test_a_card_is_read_with_a_key_and_the_guide_without(running: Running) -> No
 
 def test_what_a_card_says_cannot_act_on_the_page() -> None:
     hostile = '# T\n\n<script>x</script> ![p](http://a/b.png) [l](javascript:x) <b onclick="x" style="y">e</b>'
-    seen = Seen(reading.page(hostile, "<b>"))
+    seen = Seen(markdown_page.render(hostile, "<b>"))
     assert not {"script", "img", "b"} & seen.tags.keys()
     assert not any(link.startswith("javascript") for link in seen.links)
     assert "style" not in seen.attributes
 
 
 def test_every_chapter_is_part_of_the_guide_and_every_placeholder_is_filled() -> None:
-    text = guide(DOORS)
+    text = guide(ROUTES)
     assert "{{" not in text
     for name in CHAPTERS:
         found = re.search(r"^#+ (.*)$", chapter(name), re.MULTILINE)

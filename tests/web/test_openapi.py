@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.web.app import DOORS
+from app.web.app import ROUTES
 from tests.web.serving import READING, Running
 
 PAGES = {"/", "/guide", "/models/{site}/{version}", "/docs", "/redoc", "/openapi.json", "/assets/{name}", "/metrics"}
@@ -16,31 +16,31 @@ def document(shared: Running) -> Any:
     return shared.client.get("/openapi.json").json()
 
 
-def test_every_door_for_programs_is_described(document: Any) -> None:
+def test_every_route_for_programs_is_described(document: Any) -> None:
     described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
-    assert described == {(door.method, door.path) for door in DOORS if door.path not in PAGES}
+    assert described == {(route.method, route.path) for route in ROUTES if route.path not in PAGES}
 
 
-def test_every_operation_describes_its_refusals_and_its_lock(document: Any) -> None:
-    for door in DOORS:
-        if door.path in PAGES:
+def test_every_operation_describes_its_refusals_and_its_required_scope(document: Any) -> None:
+    for route in ROUTES:
+        if route.path in PAGES:
             continue
-        operation = document["paths"][door.path][door.method.lower()]
+        operation = document["paths"][route.path][route.method.lower()]
         assert operation["summary"]
         assert operation["description"]
         assert operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
         refusals = {status: r for status, r in operation["responses"].items() if status >= "400"}
         for refusal in refusals.values():
             assert list(refusal["content"]) == ["application/problem+json"]
-        locked = door.lock != "open"
-        assert ("security" in operation) == locked
+        scopes = list(route.required_scopes)
+        assert operation["security"] == ([{"ApiKey": scopes}] if scopes else [])
         assert {"400", "431"} <= refusals.keys()
-        assert ({"401", "403"} <= refusals.keys()) == locked
-    assert document["components"]["securitySchemes"]["API key"]["scheme"] == "bearer"
+        assert ({"401", "403"} <= refusals.keys()) == bool(scopes)
+    assert document["components"]["securitySchemes"]["ApiKey"]["scheme"] == "bearer"
 
 
 def test_references_lead_somewhere(document: Any) -> None:
-    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    known = {f"#/components/{kind}/{name}" for kind, named in document["components"].items() for name in named}
 
     def references(value: Any) -> set[str]:
         if isinstance(value, dict):

@@ -4,11 +4,11 @@ import pytest
 
 from app import errors
 from app.errors import FieldError, NormalcyError
-from app.formats.problem import PROBLEMS
-from app.web.problems import ANSWERS, problem_response, refused
-from app.web.routes import audit, health, models, pages, scores, sites  # every leaf is defined once all is imported
+from app.schemas.problem import PROBLEMS
+from app.web.problems import PROBLEM_OF, problem_exception, problem_response
+from app.web.routes import audit, health, models, pages, scores  # every leaf is defined once all is imported
 
-ROUTES = (audit, health, models, pages, scores, sites)
+ROUTES = (audit, health, models, pages, scores)
 
 
 def tree(kind: type[NormalcyError]) -> list[type[NormalcyError]]:
@@ -17,8 +17,8 @@ def tree(kind: type[NormalcyError]) -> list[type[NormalcyError]]:
 
 @pytest.mark.parametrize("kind", tree(NormalcyError), ids=lambda kind: str(kind.__name__))
 def test_every_error_has_an_answer(kind: type[NormalcyError]) -> None:
-    assert kind in ANSWERS
-    assert ANSWERS[kind] in PROBLEMS
+    assert kind in PROBLEM_OF
+    assert PROBLEM_OF[kind] in PROBLEMS
 
 
 def test_an_error_that_the_table_forgot_is_answered_as_its_nearest_ancestor() -> None:
@@ -28,8 +28,8 @@ def test_an_error_that_the_table_forgot_is_answered_as_its_nearest_ancestor() ->
     class Stranger(NormalcyError):
         pass
 
-    assert refused(Forgotten()).problem.slug == "not-audited"
-    assert refused(Stranger()).problem.status == 500
+    assert problem_exception(Forgotten()).problem.slug == "not-audited"
+    assert problem_exception(Stranger()).problem.status == 500
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_an_error_that_the_table_forgot_is_answered_as_its_nearest_ancestor() ->
     ],
 )
 def test_the_text_of_an_error_stays_inside(error: NormalcyError) -> None:
-    assert b"canary" not in problem_response(refused(error), "id").body
+    assert b"canary" not in problem_response(problem_exception(error), "id").body
 
 
 @pytest.mark.parametrize("error", [errors.AuditUnavailable(), errors.AuditQueueFull(), errors.DatabaseUnavailable()])
 def test_whoever_is_to_come_back_is_told_when(error: NormalcyError) -> None:
-    response = problem_response(refused(error), "id")
+    response = problem_response(problem_exception(error), "id")
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "1"
 
@@ -59,5 +59,5 @@ def test_only_codes_are_recorded_of_a_refusal() -> None:
         FieldError("missing", "sex", "m"),
         FieldError("missing", "height_cm", "m"),
     ]
-    assert refused(errors.InvalidInput(faults)).codes == ["missing", "out_of_range"]
-    assert refused(errors.UnknownSite("canary")).codes == ["unknown-site"]
+    assert problem_exception(errors.InvalidInput(faults)).codes == ["missing", "out_of_range"]
+    assert problem_exception(errors.UnknownSite("canary")).codes == ["unknown-site"]

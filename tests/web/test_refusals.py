@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from app.schemas.problem import Problem
-from app.web.envelope import LARGEST_HEADERS
+from app.web.middleware import LARGEST_HEADERS
 from tests.web.serving import READING, SCORE, Running
 
 CANARY = "canary-7f3a"

@@ -6,18 +6,20 @@ from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import APIRouter
 
 from app.clock import utc_now
 from app.database.engine import Database
 from app.database.keys import revoke_key
 from app.errors import InvalidSettings
 from app.settings import Settings
-from app.web.app import DOORS
+from app.web.app import ROUTES
+from app.web.route import ApiRoute
 from app.web.security import _own_hosts
 from tests.web.serving import READING, SCORE, Running, bearer, create_key, on_database, serving
 
 OPEN = {"/health/live", "/health/ready", "/", "/guide", "/docs", "/redoc", "/openapi.json", "/assets/{name}"}
-LOCKS = {
+REQUIRED_SCOPES = {
     ("POST", "/v1/sites/{site}/score"): "score",
     ("POST", "/v1/studies/score"): "score",
     ("GET", "/v1/sites"): "model:read",
@@ -28,7 +30,7 @@ LOCKS = {
     ("GET", "/v1/models/{site}/history"): "model:read",
     ("POST", "/v1/models/{site}/activate"): "admin",
     ("GET", "/v1/selftest"): "model:read",
-    ("GET", "/metrics"): "metrics",
+    ("GET", "/metrics"): "model:read",
     ("GET", "/v1/audit/records/{request_id}"): "audit:read",
     ("GET", "/v1/audit/records"): "audit:read",
     ("POST", "/v1/audit/records/{request_id}/replay"): "audit:read",
@@ -51,15 +53,23 @@ def wait_for_keys(running: Running) -> None:
     raise AssertionError("the key was not noticed")
 
 
-def test_every_door_has_the_lock_that_was_decided() -> None:
-    assert {(door.method, door.path): door.lock for door in DOORS if door.path not in OPEN} == LOCKS
-    assert {door.path for door in DOORS if door.lock == "open"} == OPEN
+def test_every_route_requires_the_scope_that_was_decided() -> None:
+    required = {(route.method, route.path): route.required_scopes for route in ROUTES if route.path not in OPEN}
+    assert required == {name: (scope,) for name, scope in REQUIRED_SCOPES.items()}
+    assert {route.path for route in ROUTES if not route.required_scopes} == OPEN
+
+
+def test_a_route_that_declares_no_access_check_is_refused_at_import() -> None:
+    async def forgotten() -> None: ...
+
+    with pytest.raises(TypeError, match="/forgotten must declare who may call it"):
+        APIRouter(route_class=ApiRoute).add_api_route("/forgotten", forgotten)
 
 
 def test_without_a_key_this_machine_may_score_and_read_models_and_nothing_else(shared: Running) -> None:
-    for (method, path), lock in LOCKS.items():
+    for (method, path), scope in REQUIRED_SCOPES.items():
         answer = shared.client.request(method, path_of(path))
-        assert (answer.status_code == 403) == (lock in ("admin", "audit:read")), path
+        assert (answer.status_code == 403) == (scope in ("admin", "audit:read")), path
     assert shared.score().status_code == 200
 
 
@@ -103,11 +113,10 @@ def test_once_a_key_exists_a_credential_is_required(running: Running) -> None:
     assert running.score(headers=bearer(key) | host).status_code == 200
 
 
-def test_a_scope_opens_its_own_doors_only(settings: Settings, models_dir: Path) -> None:
+def test_a_scope_allows_its_own_routes_only(settings: Settings, models_dir: Path) -> None:
     keys = {scope: create_key(settings, [scope]) for scope in ("score", "model:read", "audit:read", "admin")}
     with serving(settings, models_dir) as running:
-        for (method, path), lock in LOCKS.items():
-            needed = "model:read" if lock == "metrics" else lock
+        for (method, path), needed in REQUIRED_SCOPES.items():
             for scope, key in keys.items():
                 answer = running.client.request(method, path_of(path), headers=bearer(key))
                 assert (answer.status_code == 403) == (scope != needed), (path, scope)

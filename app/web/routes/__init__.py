@@ -1,1 +1,1 @@
-"""One file per subject. An endpoint takes a call, parses it with `formats`, asks a service, and answers."""
+"""Routers, one file per subject. An endpoint takes validated parameters, calls a service and returns its response."""

@@ -1,90 +1,133 @@
-"""The audit: look records up, and answer recorded requests again. Reading is itself recorded."""
+"""The audit: look records up, and recompute recorded scores. Reading is itself recorded."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Request, Security
+from pydantic import BeforeValidator
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
+from app.clock import timestamp
 from app.database.records import Filter
-from app.formats import problem as kinds
+from app.errors import UnknownRecord, UnknownSite
+from app.runtime.credentials import Caller
+from app.schemas import problem as problems
 from app.schemas.lookups import AuditPage, Replayed
 from app.services import audit_records
 from app.services.replay import replay
-from app.store.registry import SITE
-from app.web.call import Call
-from app.web.door import Door
-from app.web.openapi import LOCKED, RECORDED, responses
-from app.web.parameters import LAST_ITEM, cursor, item, moment, request_id, site_name
+from app.store.registry import SITE, is_site
+from app.web.middleware import REQUEST_ID
+from app.web.openapi import PROTECTED, RECORDED, problem_responses
+from app.web.route import ApiRoute, json_response
+from app.web.security import RuntimeDep, current_caller
 
-MOMENT = "ISO 8601, in UTC unless it says otherwise."
-Cursor = Annotated[str, Query(description="From an earlier page.", default_factory=str, min_length=1)]
-RequestId = Annotated[str, Path(description="The `request_id` of the answer.")]
-
-
-async def find_records(call: Call) -> Response:
-    """What is on record under a request id, oldest first."""
-    place = cursor(call.query(("cursor",)))
-    return call.answer(
-        await audit_records.get_records(call.runtime, call.caller(), request_id(call.parameter("request_id")), place)
-    )
+RECORDS = "/v1/audit/records"
+LAST_ITEM = 9999  # of the largest batch
+TIME = "ISO 8601, in UTC unless it states an offset."
 
 
-async def list_records(call: Call) -> Response:
-    """Records in the order of time, in pages. `from` is included, `to` is not."""
-    given = call.query(("from", "to", "site", "cursor"))
-    wanted = Filter(start=moment(given, "from"), end=moment(given, "to"), site=site_name(given))
-    return call.answer(await audit_records.list_records(call.runtime, call.caller(), wanted, cursor(given)))
+async def recorded_request_id(
+    request_id: Annotated[str, Path(description="The `request_id` of the response.", examples=["echo-lab-7.2026"])],
+) -> str:
+    """An id that no request can have has no record."""
+    if not REQUEST_ID.fullmatch(request_id.encode("utf-8", "replace")):
+        raise UnknownRecord
+    return request_id
 
 
-async def replay_records(call: Call) -> Response:
-    """Answer a recorded request again, with the recorded version of the model, and compare every number."""
-    number = item(call.query(("item",)))
-    return call.answer(await replay(call.runtime, call.caller(), request_id(call.parameter("request_id")), number))
+def _parse_time(text: object) -> datetime:
+    try:
+        when = datetime.fromisoformat(str(text))
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise PydanticCustomError("wrong_type", "must be a time in ISO 8601, such as 2026-11-15T10:30:00Z.") from None
 
 
-def _one(request_id: RequestId, cursor: Cursor) -> None: ...
+def _parse_item(text: object) -> int:
+    digits = str(text)
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 9 and int(digits) <= LAST_ITEM):
+        raise PydanticCustomError("out_of_range", f"must be a whole number from 0 to {LAST_ITEM}.")
+    return int(digits)
 
 
-def _listing(
-    since: Annotated[datetime, Query(alias="from", description=MOMENT, default_factory=datetime.now)],
-    to: Annotated[datetime, Query(description=MOMENT, default_factory=datetime.now)],
-    site: Annotated[str, Query(description="Of one site only.", default_factory=str, pattern=SITE.pattern)],
-    cursor: Cursor,
-) -> None: ...
+def _parse_cursor(text: object) -> str:
+    if not text:
+        raise PydanticCustomError("wrong_type", "must come from an earlier page of this list.")
+    return str(text)
 
 
-def _replaying(
-    request_id: RequestId,
-    item: Annotated[int, Query(ge=0, le=LAST_ITEM, description="One of a study.", default_factory=int)],
-) -> None: ...
+AuditReader = Annotated[Caller, Security(current_caller, scopes=["audit:read"])]
+RecordedRequestId = Annotated[str, Depends(recorded_request_id)]
+Time = Annotated[datetime, BeforeValidator(_parse_time)] | SkipJsonSchema[None]
+Item = Annotated[int, BeforeValidator(_parse_item), Query(ge=0, le=LAST_ITEM)] | SkipJsonSchema[None]
+Cursor = Annotated[
+    Annotated[str, BeforeValidator(_parse_cursor)] | SkipJsonSchema[None],
+    Query(description="The `cursor` of the previous page.", min_length=1),
+]
+
+router = APIRouter(tags=["Audit"], route_class=ApiRoute)
 
 
-def _shown(summary: str, model: type, *refusals: kinds.Problem) -> dict[str, object]:
-    all_refusals = (*LOCKED, *RECORDED, *refusals)
-    answers = responses(model, *all_refusals)
-    return {"include_in_schema": True, "tags": ["Audit"], "summary": summary, "responses": answers}
+@router.get(
+    RECORDS + "/{request_id}",
+    operation_id="findAuditRecords",
+    summary="Records of a request",
+    response_model=AuditPage,
+    response_description="The records, oldest first.",
+    responses=problem_responses(*PROTECTED, *RECORDED, problems.UNKNOWN_RECORD, problems.INPUT_REFUSED),
+)
+async def find_audit_records(
+    request: Request, runtime: RuntimeDep, caller: AuditReader, request_id: RecordedRequestId, cursor: Cursor = None
+) -> Response:
+    """Returns the records of one request id, oldest first, in pages."""
+    return json_response(request, await audit_records.get_records(runtime, caller, request_id, cursor))
 
 
-RECORD = "/v1/audit/records/{request_id}"
-LOST, REFUSED = kinds.UNKNOWN_RECORD, kinds.INPUT_REFUSED
+@router.get(
+    RECORDS,
+    operation_id="listAuditRecords",
+    summary="Records by time and site",
+    response_model=AuditPage,
+    response_description="The records, oldest first.",
+    responses=problem_responses(*PROTECTED, *RECORDED, problems.INPUT_REFUSED, problems.UNKNOWN_SITE),
+)
+async def list_audit_records(
+    request: Request,
+    runtime: RuntimeDep,
+    caller: AuditReader,
+    start: Annotated[Time, Query(alias="from", description=f"The first moment, included. {TIME}")] = None,
+    end: Annotated[Time, Query(alias="to", description=f"The last moment, excluded. {TIME}")] = None,
+    site: Annotated[
+        str | SkipJsonSchema[None],
+        Query(description="Only records of this site.", json_schema_extra={"pattern": f"^{SITE.pattern}$"}),
+    ] = None,
+    cursor: Cursor = None,
+) -> Response:
+    """Returns records in order of time, in pages."""
+    if site is not None and not is_site(site):
+        raise UnknownSite(site)
+    wanted = Filter(start=timestamp(start) if start else None, end=timestamp(end) if end else None, site=site)
+    return json_response(request, await audit_records.list_records(runtime, caller, wanted, cursor))
 
-DOORS = (
-    Door("GET", RECORD, find_records, "audit:read", _one, _shown("Records of a request", AuditPage, LOST, REFUSED)),
-    Door(
-        "GET",
-        "/v1/audit/records",
-        list_records,
-        "audit:read",
-        _listing,
-        _shown("Records by time and site", AuditPage, REFUSED, kinds.UNKNOWN_SITE),
-    ),
-    Door(
-        "POST",
-        RECORD + "/replay",
-        replay_records,
-        "audit:read",
-        _replaying,
-        _shown("Answer again and compare", Replayed, LOST, REFUSED, kinds.NO_MODEL),
+
+@router.post(
+    RECORDS + "/{request_id}/replay",
+    operation_id="replayAuditRecords",
+    summary="Recompute and compare",
+    response_model=Replayed,
+    response_description="The comparison.",
+    responses=problem_responses(
+        *PROTECTED, *RECORDED, problems.UNKNOWN_RECORD, problems.INPUT_REFUSED, problems.NO_MODEL
     ),
 )
+async def replay_audit_records(
+    request: Request,
+    runtime: RuntimeDep,
+    caller: AuditReader,
+    request_id: RecordedRequestId,
+    item: Annotated[Item, Query(description="Only this measurement of a study, counted from 0.")] = None,
+) -> Response:
+    """Recomputes the recorded scores with the recorded version of the model and compares every number."""
+    return json_response(request, await replay(runtime, caller, request_id, item))

@@ -1,61 +1,86 @@
-"""How the service is: alive, ready, right, and in numbers."""
+"""The state of the process: liveness, readiness, self-test and metrics."""
 
+from fastapi import APIRouter, Depends, Request, Security
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import Response
 
-from app.formats import problem as kinds
 from app.formats.answer import encode
-from app.formats.problem import MEDIA_TYPE, Problem, problem_body
+from app.schemas import problem as problems
 from app.schemas.lookups import Alive, Ready, SelfTest
+from app.schemas.problem import MEDIA_TYPE, ProblemKind, problem_body
 from app.services import check_health
 from app.services.check_health import Readiness
-from app.web.call import Call
-from app.web.door import Door
-from app.web.openapi import ANY, LOCKED, responses
+from app.web.openapi import ANY, NO_SECURITY, PROTECTED, problem_responses
 from app.web.problems import RETRY_SECONDS
+from app.web.route import ApiRoute, json_response
+from app.web.security import RuntimeDep, allow_anonymous, authorize, authorize_metrics
+
+NOT_READY = (problems.NO_MODEL, problems.NOT_AUDITED, problems.QUEUE_FULL)
+
+router = APIRouter(tags=["Operation"], route_class=ApiRoute)
 
 
-async def live(call: Call) -> Response:
-    """The process is alive. Says nothing of the database, so that its absence restarts nobody."""
-    return call.answer({"status": "alive"})
+@router.get(
+    "/health/live",
+    operation_id="getLiveness",
+    summary="Liveness",
+    dependencies=[Depends(allow_anonymous)],
+    openapi_extra=NO_SECURITY,
+    response_model=Alive,
+    response_description="The process is alive.",
+    responses=problem_responses(*ANY),
+)
+async def get_liveness(request: Request) -> Response:
+    """Says that the process is alive. Does not look at the database, so that its absence restarts nothing."""
+    return json_response(request, {"status": "alive"})
 
 
-async def ready(call: Call) -> Response:
-    """Models loaded, the audit writable, not about to stop. Not ready: 503, with the same fields in the problem."""
-    state = check_health.check_readiness(call.runtime)
+@router.get(
+    "/health/ready",
+    operation_id="getReadiness",
+    summary="Readiness",
+    dependencies=[Depends(allow_anonymous)],
+    openapi_extra=NO_SECURITY,
+    response_model=Ready,
+    response_description="The process takes requests.",
+    responses=problem_responses(*ANY, *NOT_READY),
+)
+async def get_readiness(request: Request, runtime: RuntimeDep) -> Response:
+    """Says whether models are loaded, the audit can be written, and the process is not about to stop. If not: 503 with
+    the same fields in the problem."""
+    state = check_health.check_readiness(runtime)
     if state.is_ready:
-        return call.answer(state.body)
-    body = problem_body(_why_not(state), call.request_id) | state.body
+        return json_response(request, state.body)
+    body = problem_body(_why_not(state), request.state.request_id) | state.body
     return Response(encode(body), 503, {"Retry-After": RETRY_SECONDS}, MEDIA_TYPE)
 
 
-async def run_selftest(call: Call) -> Response:
-    """Run the golden cases of every loaded model, now."""
-    return call.answer(await check_health.run_selftest(call.runtime))
+@router.get(
+    "/v1/selftest",
+    operation_id="runSelftest",
+    summary="Self-test",
+    dependencies=[Security(authorize, scopes=["model:read"])],
+    response_model=SelfTest,
+    response_description="How many golden cases passed.",
+    responses=problem_responses(*PROTECTED),
+)
+async def run_selftest(request: Request, runtime: RuntimeDep) -> Response:
+    """Runs the golden cases of every loaded model now."""
+    return json_response(request, await check_health.run_selftest(runtime))
 
 
-async def metrics(call: Call) -> Response:
-    """Counts and times of this process, for Prometheus."""
-    return Response(generate_latest(call.runtime.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+@router.get(
+    "/metrics",
+    summary="Counts and times of this process, for Prometheus",
+    dependencies=[Security(authorize_metrics, scopes=["model:read"])],
+    include_in_schema=False,
+)
+async def metrics(runtime: RuntimeDep) -> Response:
+    return Response(generate_latest(runtime.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-def _why_not(state: Readiness) -> Problem:
+def _why_not(state: Readiness) -> ProblemKind:
     checks = state.body["checks"]
     if not checks["models_loaded"]:
-        return kinds.NO_MODEL
-    return kinds.NOT_AUDITED if not checks["audit_writable"] else kinds.QUEUE_FULL
-
-
-def _shown(summary: str, model: type, *refusals: Problem) -> dict[str, object]:
-    answers = responses(model, *refusals)
-    return {"include_in_schema": True, "tags": ["Operation"], "summary": summary, "responses": answers}
-
-
-NOT_READY = (kinds.NO_MODEL, kinds.NOT_AUDITED, kinds.QUEUE_FULL)
-
-DOORS = (
-    Door("GET", "/health/live", live, "open", openapi=_shown("Alive", Alive, *ANY)),
-    Door("GET", "/health/ready", ready, "open", openapi=_shown("Ready", Ready, *ANY, *NOT_READY)),
-    Door("GET", "/v1/selftest", run_selftest, "model:read", openapi=_shown("Self-test", SelfTest, *LOCKED)),
-    Door("GET", "/metrics", metrics, "metrics"),
-)
+        return problems.NO_MODEL
+    return problems.NOT_AUDITED if not checks["audit_writable"] else problems.QUEUE_FULL

@@ -1,90 +1,122 @@
-"""Models: what is published, what each version is, which was current when, and which is to be."""
+"""What the service offers: sites, limits, published models, their cards and history; and activation of a version."""
 
 from typing import Annotated
 
-from fastapi import Path
+from fastapi import APIRouter, Path, Request, Security
 from starlette.responses import Response
 
-from app.formats import problem as kinds
-from app.schemas.errors import parse
-from app.schemas.lookups import Activated, Card, History, Models
+from app.runtime.credentials import Caller
+from app.schemas import problem as problems
+from app.schemas.lookups import Activated, Card, History, Limits, Models, Sites
 from app.schemas.requests import ActivateRequest
+from app.services import activate_model as activation
 from app.services import describe_models
-from app.services.activate_model import activate_model
-from app.web.call import Call
-from app.web.door import Door
-from app.web.openapi import LOCKED, READS_JSON, RECORDED, responses
+from app.web.openapi import PROTECTED, READS_JSON, RECORDED, problem_responses
+from app.web.route import ApiRoute, json_response
 from app.web.routes.scores import SitePath
+from app.web.security import RuntimeDep, authorize, current_caller
 
-VersionPath = Annotated[str, Path(description="An exact version.", openapi_examples={"1.0.0": {"value": "1.0.0"}})]
-
-
-async def list_models(call: Call) -> Response:
-    """Every published version, with its digest."""
-    return call.answer(await describe_models.list_models(call.runtime))
-
-
-async def show_card(call: Call) -> Response:
-    """The model card: cohort, ranges, kernel, training record, calibration, convention, limits of reliability."""
-    return call.answer(
-        await describe_models.model_card(call.runtime, call.parameter("site"), call.parameter("version"))
-    )
-
-
-async def show_history(call: Call) -> Response:
-    """Which version was current from when to when, and who changed it."""
-    return call.answer(await describe_models.activation_history(call.runtime, call.parameter("site")))
-
-
-async def activate_version(call: Call) -> Response:
-    """Load a version beside the current one, verify its digest, run its golden cases, and swap. Every process follows
-    within two seconds. On failure the version before it keeps serving."""
-    version = parse(ActivateRequest, await call.document()).version
-    return call.answer(await activate_model(call.runtime, call.caller(), call.parameter("site"), version))
-
-
-def _site(site: SitePath) -> None: ...
-
-
-def _version(site: SitePath, version: VersionPath) -> None: ...
-
-
-def _activation(site: SitePath, body: ActivateRequest) -> None: ...
-
-
-def _shown(tag: str, summary: str, model: type, *refusals: kinds.Problem) -> dict[str, object]:
-    return {"include_in_schema": True, "tags": [tag], "summary": summary, "responses": responses(model, *refusals)}
-
-
-UNKNOWN = (kinds.UNKNOWN_SITE, kinds.UNKNOWN_VERSION)
-
-# The last one matches what the others mean: `history` and `activate` are no versions.
-DOORS = (
-    Door(
-        "GET", "/v1/models", list_models, "model:read", openapi=_shown("Look-ups", "Published models", Models, *LOCKED)
+AdminCaller = Annotated[Caller, Security(current_caller, scopes=["admin"])]
+VersionPath = Annotated[
+    str,
+    Path(
+        description="An exact version, or `current`.",
+        openapi_examples={"1.0.0": {"value": "1.0.0"}, "current": {"value": "current"}},
     ),
-    Door(
-        "GET",
-        "/v1/models/{site}/history",
-        show_history,
-        "model:read",
-        _site,
-        _shown("Look-ups", "Activations of a site", History, *LOCKED, kinds.UNKNOWN_SITE, kinds.NOT_AUDITED),
-    ),
-    Door(
-        "POST",
-        "/v1/models/{site}/activate",
-        activate_version,
-        "admin",
-        _activation,
-        _shown("Operation", "Make a version current", Activated, *LOCKED, *READS_JSON, *RECORDED, *UNKNOWN),
-    ),
-    Door(
-        "GET",
-        "/v1/models/{site}/{version}",
-        show_card,
-        "model:read",
-        _version,
-        _shown("Look-ups", "Model card", Card, *LOCKED, *UNKNOWN, kinds.NO_MODEL),
-    ),
+]
+MODEL_READ = Security(authorize, scopes=["model:read"])
+UNKNOWN = (problems.UNKNOWN_SITE, problems.UNKNOWN_VERSION)
+
+router = APIRouter(route_class=ApiRoute)
+
+
+@router.get(
+    "/v1/sites",
+    operation_id="listSites",
+    tags=["Look-ups"],
+    summary="Sites",
+    dependencies=[MODEL_READ],
+    response_model=Sites,
+    response_description="The sites.",
+    responses=problem_responses(*PROTECTED),
 )
+async def list_sites(request: Request, runtime: RuntimeDep) -> Response:
+    """Lists the sites with their current version and all versions in memory."""
+    return json_response(request, describe_models.list_sites(runtime))
+
+
+@router.get(
+    "/v1/limits",
+    operation_id="getLimits",
+    tags=["Look-ups"],
+    summary="Allowed ranges",
+    dependencies=[MODEL_READ],
+    response_model=Limits,
+    response_description="The limits.",
+    responses=problem_responses(*PROTECTED),
+)
+async def get_limits(request: Request) -> Response:
+    """Lists every allowed and advisory range with its unit, and the choices of every text field, for front ends."""
+    return json_response(request, describe_models.list_limits())
+
+
+@router.get(
+    "/v1/models",
+    operation_id="listModels",
+    tags=["Look-ups"],
+    summary="Published models",
+    dependencies=[MODEL_READ],
+    response_model=Models,
+    response_description="The published versions.",
+    responses=problem_responses(*PROTECTED),
+)
+async def list_models(request: Request, runtime: RuntimeDep) -> Response:
+    """Lists every published version with its digest."""
+    return json_response(request, await describe_models.list_models(runtime))
+
+
+@router.get(
+    "/v1/models/{site}/history",
+    operation_id="getModelHistory",
+    tags=["Look-ups"],
+    summary="Activations of a site",
+    dependencies=[MODEL_READ],
+    response_model=History,
+    response_description="The active periods, oldest first.",
+    responses=problem_responses(*PROTECTED, problems.UNKNOWN_SITE, problems.NOT_AUDITED),
+)
+async def get_model_history(request: Request, runtime: RuntimeDep, site: SitePath) -> Response:
+    """Says which version was current from when to when, and who changed it."""
+    return json_response(request, await describe_models.activation_history(runtime, site))
+
+
+@router.post(
+    "/v1/models/{site}/activate",
+    operation_id="activateModel",
+    tags=["Operation"],
+    summary="Make a version current",
+    response_model=Activated,
+    response_description="The activation.",
+    responses=problem_responses(*PROTECTED, *READS_JSON, *RECORDED, *UNKNOWN),
+)
+async def activate_model(
+    request: Request, runtime: RuntimeDep, caller: AdminCaller, site: SitePath, body: ActivateRequest
+) -> Response:
+    """Loads a version beside the current one, verifies its digest, runs its golden cases, and swaps. Every process
+    follows within two seconds. On failure the previous version keeps serving."""
+    return json_response(request, await activation.activate_model(runtime, caller, site, body.version))
+
+
+@router.get(  # after the routes of the same shape: `history` and `activate` are not versions
+    "/v1/models/{site}/{version}",
+    operation_id="getModelCard",
+    tags=["Look-ups"],
+    summary="Model card",
+    dependencies=[MODEL_READ],
+    response_model=Card,
+    response_description="The model card.",
+    responses=problem_responses(*PROTECTED, *UNKNOWN, problems.NO_MODEL),
+)
+async def get_model_card(request: Request, runtime: RuntimeDep, site: SitePath, version: VersionPath) -> Response:
+    """Describes a version: cohort, ranges, kernel, training, calibration, convention and limits of reliability."""
+    return json_response(request, await describe_models.model_card(runtime, site, version))

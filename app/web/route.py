@@ -1,0 +1,145 @@
+"""The route class of every router, and the request class that it hands to FastAPI.
+
+FastAPI reads the body before it resolves dependencies, takes any JSON that Python's parser takes, and lets unknown
+query parameters pass. `ApiRoute` changes that at the documented extension point (`APIRoute.get_route_handler`), so that
+requests are refused in this order: 401 or 403, 415, 413, 400, 422. Endpoints, parameters and dependencies are those of
+ordinary FastAPI.
+"""
+
+import re
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import FastAPI, Request, params
+from fastapi.dependencies.models import Dependant
+from fastapi.dependencies.utils import get_flat_params, solve_dependencies
+from fastapi.routing import APIRoute, iter_route_contexts
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from app.errors import InvalidInput
+from app.formats import strict_json
+from app.formats.answer import encode
+from app.schemas import problem as problems
+from app.schemas.errors import field_error
+from app.web.problems import ProblemException
+from app.web.resolver import Endpoint, compile_route
+from app.web.security import access_check, required_scopes
+
+LARGEST_BODY = 16 * 1024  # bytes; the longest acceptable scoring request has about 1 kB
+JSON = "application/json"
+_JSON_TYPE = re.compile(rb'application/json(?:\s*;\s*charset="?utf-8"?)?\s*', re.IGNORECASE)
+
+
+class StrictRequest(Request):
+    """A request whose body is read up to a limit, as JSON that has exactly one meaning."""
+
+    async def body(self) -> bytes:
+        """Counted while it arrives, so that nothing larger is ever held in memory."""
+        if not hasattr(self, "_body"):
+            self._body = await self._read(LARGEST_BODY)
+        return self._body
+
+    async def json(self) -> Any:
+        if not hasattr(self, "_json"):
+            headers = dict(self.scope["headers"])
+            if not _JSON_TYPE.fullmatch(headers.get(b"content-type", b"")) or b"content-encoding" in headers:
+                raise ProblemException(problems.WRONG_MEDIA_TYPE)
+            self._json = strict_json.loads(await self.body())
+        return self._json
+
+    async def _read(self, largest: int) -> bytes:
+        announced = dict(self.scope["headers"]).get(b"content-length", b"")
+        if announced.isdigit() and int(announced) > largest:
+            raise ProblemException(problems.BODY_TOO_LARGE)
+        body, more = b"", True
+        while more:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > largest:
+                raise ProblemException(problems.BODY_TOO_LARGE)
+        return body
+
+
+class ApiRoute(APIRoute):
+    """Authorises before it reads the body, and reads the body before FastAPI validates it."""
+
+    precompiled: Endpoint | None = None
+    required_scopes: tuple[str, ...]  # empty: anonymous callers are allowed
+
+    @property
+    def method(self) -> str:
+        return next(iter(self.methods or ()))
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        check = access_check(self.dependant)
+        if check is None:
+            raise TypeError(f"{self.path} must declare who may call it: Security(authorize, scopes=[…]) or the like.")
+        self.required_scopes = required_scopes(check)
+        access_only = Dependant(dependencies=[check], path=self.path)
+        has_body = self.body_field is not None
+        query_names = _query_names(self.dependant)
+
+        async def read_strictly(request: Request) -> None:
+            if has_body:
+                await request.json()
+            if query_names:
+                _refuse_unknown_query(request, query_names)
+
+        async def handle_strictly(request: Request) -> Response:
+            request = StrictRequest(request.scope, request.receive)
+            stack = request.scope["fastapi_inner_astack"]
+            await solve_dependencies(
+                request=request, dependant=access_only, async_exit_stack=stack, embed_body_fields=False
+            )
+            await read_strictly(request)
+            return await handle(request)
+
+        self.precompiled = compile_route(self.dependant, check, read_strictly)
+        return handle_strictly
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Runs the precompiled route if the application uses them; see `resolver`."""
+        application = scope["app"]
+        if (
+            self.precompiled is None
+            or not application.state.precompiled
+            or application.dependency_overrides
+            or scope["method"] != self.method
+        ):
+            await super().handle(scope, receive, send)
+            return
+        response = await self.precompiled(StrictRequest(scope, receive))
+        await response(scope, receive, send)
+
+
+def api_routes(application: FastAPI) -> list[ApiRoute]:
+    """All routes in the order in which they are matched."""
+    routes = (context.original_route for context in iter_route_contexts(application.routes))
+    return [route for route in routes if isinstance(route, ApiRoute)]
+
+
+def _query_names(dependant: Dependant) -> tuple[str, ...]:
+    return tuple(param.alias for param in get_flat_params(dependant) if isinstance(param.field_info, params.Query))
+
+
+def _refuse_unknown_query(request: Request, known: tuple[str, ...]) -> None:
+    sent = [name for name, _ in request.query_params.multi_items()]
+    if len(set(sent)) < len(sent) or not set(sent) <= set(known):
+        message = f"Known query parameters, each at most once: {', '.join(known)}."
+        raise InvalidInput([field_error("unknown_field", "(query)", message)])
+
+
+def encoded_response(payload: object) -> Response:
+    """A dataclass of `schemas` as JSON, without the second validation that `response_model` would do."""
+    return Response(encode(payload), media_type=JSON)
+
+
+def json_response(request: Request, payload: dict[str, Any]) -> Response:
+    """As `encoded_response`, with the request id as the first field."""
+    return encoded_response({"request_id": request.state.request_id} | payload)
