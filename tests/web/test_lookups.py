@@ -7,7 +7,7 @@ from tests.web.serving import READING, Running
 
 def test_sites_name_their_current_and_loaded_versions(shared: Running) -> None:
     shared.score(READING | {"model_version": "1.0.0"})
-    sites = Sites.model_validate(shared.client.get("/v1/sites").json(), strict=True)
+    sites = Sites.model_validate_json(shared.client.get("/v1/sites").content, strict=True)
     assert {s.site: (s.current, s.loaded) for s in sites.sites} == {
         "AA": ("1.0.0", ["1.0.0"]),
         "SoV": ("1.1.0", ["1.0.0", "1.1.0"]),
@@ -15,7 +15,7 @@ def test_sites_name_their_current_and_loaded_versions(shared: Running) -> None:
 
 
 def test_limits_are_those_that_requests_are_held_against(shared: Running) -> None:
-    told = Limits.model_validate(shared.client.get("/v1/limits").json(), strict=True)
+    told = Limits.model_validate_json(shared.client.get("/v1/limits").content, strict=True)
     assert [(limit.field, limit.low, limit.high) for limit in told.limits] == [
         (m.field, m.low, m.high) for m in request_limits()
     ]
@@ -23,22 +23,22 @@ def test_limits_are_those_that_requests_are_held_against(shared: Running) -> Non
 
 
 def test_a_card_tells_what_the_version_is(shared: Running) -> None:
-    card = Card.model_validate(shared.client.get("/v1/models/SoV/1.0.0").json(), strict=True)
-    models = Models.model_validate(shared.client.get("/v1/models").json(), strict=True)
+    card = Card.model_validate_json(shared.client.get("/v1/models/SoV/1.0.0").content, strict=True)
+    models = Models.model_validate_json(shared.client.get("/v1/models").content, strict=True)
     assert {m.sha256 for m in models.models if (m.site, m.version) == ("SoV", "1.0.0")} == {card.sha256}
     assert card.cohort["name"] == "simulated"
     assert shared.client.get("/v1/models/SoV/current").json()["version"] == "1.1.0"
 
 
 def test_the_selftest_runs_the_golden_cases_of_every_loaded_model(shared: Running) -> None:
-    told = SelfTest.model_validate(shared.client.get("/v1/selftest").json(), strict=True)
+    told = SelfTest.model_validate_json(shared.client.get("/v1/selftest").content, strict=True)
     assert (told.failed, told.passed, told.cases) == (0, told.cases, 2 * len(told.models))
     assert len(told.models) == len(shared.runtime.loaded_models.loaded)
 
 
 def test_health_says_what_serves(shared: Running) -> None:
-    Alive.model_validate(shared.client.get("/health/live").json(), strict=True)
-    ready = Ready.model_validate(shared.client.get("/health/ready").json(), strict=True)
+    Alive.model_validate_json(shared.client.get("/health/live").content, strict=True)
+    ready = Ready.model_validate_json(shared.client.get("/health/ready").content, strict=True)
     assert ready.ready
     assert (ready.backend, ready.device) == ("numpy", "CPU")
     assert {model.site for model in ready.models} == {"SoV", "AA"}
