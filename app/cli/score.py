@@ -1,5 +1,10 @@
-"""`normalcy score`: one patient by options, or a file of many. Both are on record before a number is shown."""
+"""`normalcy score`: one patient by options, or a file of many. Both are recorded before a number is shown.
 
+The options of one patient are derived from the fields of the request.
+"""
+
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,70 +12,83 @@ import typer
 
 from app.cli.command import caller, counted, run
 from app.cli.output import JsonOption, Report, progress_bar, say, show
+from app.files import decimal_number, has_decimal_comma
+from app.schemas.errors import COMMA_HINT
+from app.schemas.fields import FieldSpec, leaves, nested, spec
+from app.schemas.requests import ScoreRequest
 from app.settings import Settings
 
 if TYPE_CHECKING:
     from app.services.score_file import FileRun
 
-CONVENTION = ("edge", "phase", "modality")
-
 
 def number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        hint = " Write a decimal point, not a comma." if "," in text else ""
-        raise typer.BadParameter(f"A number is needed here.{hint}") from None
+    value = decimal_number(text)
+    if value is None:
+        raise typer.BadParameter(f"A number is needed here.{COMMA_HINT if has_decimal_comma(text) else ''}")
+    return value
 
 
+def parameter_name(path: str, field: FieldSpec) -> str:
+    """--edge for convention.edge; --threshold, which can be repeated, for thresholds."""
+    name = path.rpartition(".")[2]
+    return name.removesuffix("s") if field.kind == "array" else name
+
+
+FIELDS = dict(leaves(spec(ScoreRequest).fields.values()))  # by their paths in the request
+PATHS = {parameter_name(path, field): path for path, field in FIELDS.items()}
+
+
+def help_text(field: FieldSpec) -> str:
+    """The description, the range or the choices, and the default."""
+    parts = [field.description.removesuffix(".")]
+    if field.kind == "number":
+        parts.append(f"{field.low:g} to {field.high:g}")
+    if field.choices:
+        parts.append(" or ".join(field.choices))
+    if field.element is not None:
+        parts.append("repeat for several")
+    default = field.element.default if field.element is not None else field.default
+    if default is not None and field.kind != "flag":
+        parts.append(f"{default if isinstance(default, str) else f'{default:g}'} if left out")
+    return "; ".join(parts) + "."
+
+
+def parameter(name: str, field: FieldSpec) -> inspect.Parameter:
+    """One field of the request as a parameter that typer understands. Not given: None, or False for a flag."""
+    kind: Any = bool if field.kind == "flag" else str | None
+    details: dict[str, Any] = {}
+    if (field.element or field).kind == "number":
+        kind = list[float] | None if field.element else float | None
+        details = {"parser": number, "metavar": "NUMBER"}
+    annotation = Annotated[kind, typer.Option(f"--{name.replace('_', '-')}", help=help_text(field), **details)]
+    default = False if field.kind == "flag" else None
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def with_request_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give the command, which takes **fields, an option for every field of the request."""
+    own = [one for one in inspect.signature(command).parameters.values() if one.kind is not one.VAR_KEYWORD]
+    options = [parameter(name, FIELDS[path]) for name, path in PATHS.items()]
+    parameters = [own[0], *options, *own[1:]]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
+
+
+@with_request_options
 def score(
-    site: Annotated[str | None, typer.Option(help="SoV, AA; in a file, for rows that name none.")] = None,
-    age_years: Annotated[float | None, typer.Option(parser=number, metavar="NUMBER", help="0 to 120.")] = None,
-    sex: Annotated[str | None, typer.Option(help="The reference sex: male or female.")] = None,
-    height_cm: Annotated[float | None, typer.Option(parser=number, metavar="NUMBER", help="40 to 250.")] = None,
-    weight_kg: Annotated[float | None, typer.Option(parser=number, metavar="NUMBER", help="1.5 to 350.")] = None,
-    diameter_mm: Annotated[
-        float | None, typer.Option(parser=number, metavar="NUMBER", help="3 to 120; from age 5 on at least 10.")
-    ] = None,
-    threshold: Annotated[
-        list[float] | None, typer.Option(parser=number, metavar="NUMBER", help="2 if left out; repeat for several.")
-    ] = None,
-    hdi_probability: Annotated[
-        float | None, typer.Option(parser=number, metavar="NUMBER", help="0.5 to 0.99; 0.95 if left out.")
-    ] = None,
-    measurement_sd_mm: Annotated[
-        float | None, typer.Option(parser=number, metavar="NUMBER", help="Observer error of this reading, 0 to 5.")
-    ] = None,
-    edge: Annotated[str | None, typer.Option(help="leading, inner or outer.")] = None,
-    phase: Annotated[str | None, typer.Option(help="end-diastole or mid-systole.")] = None,
-    modality: Annotated[str | None, typer.Option(help="TTE, CT or MR.")] = None,
-    model_version: Annotated[str | None, typer.Option(help="The current one if left out.")] = None,
-    include_unreliable: Annotated[
-        bool, typer.Option("--include-unreliable", help="Numbers even where unreliable.")
-    ] = False,
-    subject: Annotated[str | None, typer.Option(help="Your own patient reference; recorded as a keyed hash.")] = None,
-    source: Annotated[Path | None, typer.Option("--in", help="A table of readings, .csv or .parquet.")] = None,
+    *,
+    site: Annotated[str | None, typer.Option(help="SoV, AA; in a file, for rows without a site.")] = None,
+    source: Annotated[Path | None, typer.Option("--in", help="A table of measurements, .csv or .parquet.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Where its scores go, .csv or .parquet; never overwritten.")
     ] = None,
     json: JsonOption = False,
+    **fields: Any,
 ) -> None:
-    """Score one reading, given by options, or every row of --in into --out."""
-    given: dict[str, Any] = {
-        "age_years": age_years,
-        "sex": sex,
-        "height_cm": height_cm,
-        "weight_kg": weight_kg,
-        "diameter_mm": diameter_mm,
-        "thresholds": threshold or None,
-        "hdi_probability": hdi_probability,
-        "measurement_sd_mm": measurement_sd_mm,
-        "convention": _stated(edge, phase, modality),
-        "model_version": model_version,
-        "include_unreliable": include_unreliable or None,
-        "subject": subject,
-    }
-    body = {name: value for name, value in given.items() if value is not None}
+    """Score one measurement, given by options, or every row of --in into --out."""
+    body = nested({PATHS[name]: value for name, value in fields.items() if _is_given(value)})
     if source is None and out is None:
         _score_one(site, body, json)
     elif source is None or out is None or body:
@@ -79,17 +97,17 @@ def score(
         _score_file(source, out, site, json)
 
 
-def _stated(*parts: str | None) -> dict[str, str] | None:
-    return {name: part for name, part in zip(CONVENTION, parts, strict=True) if part is not None} or None
+def _is_given(value: object) -> bool:
+    """Zero is given: an age of 0 is a newborn's."""
+    return value is not None and value is not False and value != []
 
 
 def _score_one(site: str | None, body: dict[str, Any], json: bool) -> None:
     if site is None:
-        raise typer.BadParameter("the site of the reading, as SoV", param_hint="--site")
+        raise typer.BadParameter("the site of the measurement, as SoV", param_hint="--site")
     from app.runtime.command import command_runtime
     from app.schemas.answers import ScoreResponse
     from app.schemas.errors import parse
-    from app.schemas.requests import ScoreRequest
     from app.services.score_measurements import score_measurement
 
     request = parse(ScoreRequest, body).for_site(site)
@@ -107,7 +125,7 @@ def _score_one(site: str | None, body: dict[str, Any], json: bool) -> None:
         for message in (*(reason.message for reason in reasons), *(advisory.message for advisory in advisories)):
             say(f"- {message}")
         model = answer.provenance.model
-        say(f"{model.site} {model.version}; on record as request {answer.request_id}.")
+        say(f"{model.site} {model.version}; recorded as request {answer.request_id}.")
 
     show(answer, json, people)
 
@@ -125,9 +143,9 @@ def _score_file(source: Path, out: Path, site: str | None, json: bool) -> None:
         done = run(lambda settings: work(settings, report))
 
     def people() -> None:
-        say(f"Scored {done.succeeded} of {counted(done.rows, 'reading')} into {out}.")
-        say(f"On record as request {done.request_id}.")
+        say(f"Scored {done.succeeded} of {counted(done.rows, 'measurement')} into {out}.")
+        say(f"Recorded as request {done.request_id}.")
         if done.failed:
-            say(f"{counted(done.failed, 'row')} without an answer: the column `errors` says why.")
+            say(f"{counted(done.failed, 'row')} without a score: the column `errors` says why.")
 
     show(done, json, people)

@@ -5,7 +5,7 @@ column for each of its parts (`convention.edge` and so on), an array one cell (`
 same columns in the same order. A row without a score says why.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from app.errors import FieldError, InvalidInput, InvalidTable
 from app.files import decimal_number
 from app.formats.tables import RAGGED, Column, Row
 from app.schemas.errors import did_you_mean, field_error, parse
-from app.schemas.fields import FieldSpec, leaves, spec
+from app.schemas.fields import FieldSpec, leaves, nested, spec
 from app.schemas.requests import ScoreRequest, SiteRequest
 
 Json = dict[str, Any]
@@ -66,7 +66,7 @@ def _not_known(name: str, absent: list[str]) -> str:
 
 
 def read_item(index: int, row: Row, default_site: str | None = None) -> Item:
-    """The request in a row. An empty cell is a field that was not given; nothing is corrected."""
+    """The request in a row whose columns were checked. An empty cell is a field that was not given."""
     cells = {name: cell for name, cell in row.items() if cell is not None and cell != ""}
     site, name = str(cells.pop(SITE, default_site) or ""), str(cells.pop(ID, ""))
     errors: list[FieldError] = []
@@ -74,21 +74,12 @@ def read_item(index: int, row: Row, default_site: str | None = None) -> Item:
         return Item(index, name, site, None, (field_error("ragged_row", "", RAGGED_ROW),))
     if not site:
         errors.append(field_error("missing", SITE, "site is required: the site of a published model."))
+    values = {name: _value(FIELDS[name], cell) for name, cell in cells.items()}
     try:
-        request = parse(ScoreRequest, _body(cells)).for_site(site)
+        request = parse(ScoreRequest, nested(values)).for_site(site)
     except InvalidInput as invalid:
         errors.extend(invalid.errors)
     return Item(index, name, site, None if errors else request, tuple(errors))
-
-
-def _body(cells: Mapping[str, object]) -> Json:
-    """The body of a request. Columns that are not in the schema are left in it, to be reported as unknown."""
-    body: Json = {}
-    for name, cell in cells.items():
-        parent, _, part = name.rpartition(".")
-        target = body.setdefault(parent, {}) if parent else body
-        target[part] = _value(FIELDS[name], cell) if name in FIELDS else cell
-    return body
 
 
 def _value(field: FieldSpec, cell: object) -> object:

@@ -62,6 +62,15 @@ def leaves(fields: Iterable[FieldSpec], path: str = "") -> Iterator[tuple[str, F
             yield f"{path}{field.name}", field
 
 
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a request from values by dotted path: the inverse of `leaves`."""
+    body: dict[str, Any] = {}
+    for path, value in values.items():
+        parent, _, name = path.rpartition(".")
+        (body.setdefault(parent, {}) if parent else body)[name] = value
+    return body
+
+
 @cache
 def request_limits() -> tuple[Limit, ...]:
     """Every allowed range, required fields first and counts last, then the advisory ones."""

@@ -24,13 +24,13 @@ CURRENT = "current"
 UNIT = "x-unit"  # in the JSON Schema of a field
 
 
-def quantity(meaning: str, unit: str, low: float, high: float) -> Any:
+def quantity(description: str, unit: str, low: float, high: float) -> Any:
     """A number with a unit and a range."""
-    return Field(description=f"{meaning}, {unit}.", ge=low, le=high, json_schema_extra={UNIT: unit})
+    return Field(description=description, ge=low, le=high, json_schema_extra={UNIT: unit})
 
 
-def measured(meaning: str, limit: Limit) -> Any:
-    return quantity(meaning, limit.unit, limit.low, limit.high)
+def measured(description: str, limit: Limit) -> Any:
+    return quantity(description, limit.unit, limit.low, limit.high)
 
 
 def _not_stated() -> Any:
@@ -41,17 +41,34 @@ def _not_stated() -> Any:
 # Adding zero turns -0.0 into 0.0, so that equal requests are recorded as equal bytes.
 NO_NEGATIVE_ZERO = AfterValidator(lambda value: value + 0.0)
 
-AgeYears = Annotated[float, measured("Age, fractions allowed", limits.AGE), NO_NEGATIVE_ZERO]
-HeightCm = Annotated[float, measured("Height", limits.HEIGHT)]
-WeightKg = Annotated[float, measured("Weight; body mass index must be 8 to 100 kg/m²", limits.WEIGHT)]
-DiameterMm = Annotated[float, measured("The diameter; from age 5 on at least 10", limits.DIAMETER)]
+AgeYears = Annotated[float, measured("Age in years; fractions are allowed.", limits.AGE), NO_NEGATIVE_ZERO]
+HeightCm = Annotated[float, measured("Height in cm.", limits.HEIGHT)]
+WeightKg = Annotated[
+    float,
+    measured(
+        f"Weight in kg; the body mass index must be {limits.BMI.low:g} to {limits.BMI.high:g} {limits.BMI.unit}.",
+        limits.WEIGHT,
+    ),
+]
+DiameterMm = Annotated[
+    float,
+    measured(
+        f"Diameter in mm; at least {limits.DIAMETER_FROM_SCHOOL_AGE.low:g} from age {limits.SCHOOL_AGE_YEARS:g} on.",
+        limits.DIAMETER,
+    ),
+]
 MeasurementSdMm = Annotated[
     float,
-    quantity("Observer error of this measurement; adds `score_with_measurement_error`", "mm", 0.0, 5.0),
+    quantity(
+        "Observer error of this measurement (standard deviation) in mm; adds `score_with_measurement_error`.",
+        "mm",
+        0.0,
+        5.0,
+    ),
     NO_NEGATIVE_ZERO,
 ]
-Threshold = Annotated[float, quantity("A score", "NS", -10.0, 10.0), NO_NEGATIVE_ZERO]
-HdiProbability = Annotated[float, quantity("Probability inside the interval", "probability", 0.5, 0.99)]
+Threshold = Annotated[float, quantity("A normalcy score.", "NS", -10.0, 10.0), NO_NEGATIVE_ZERO]
+HdiProbability = Annotated[float, quantity("Probability that the interval holds.", "probability", 0.5, 0.99)]
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=PLAIN_TEXT)]
 
 
@@ -112,7 +129,7 @@ class MeasurementFields(Request):
 class OptionFields(Request):
     thresholds: list[Threshold] = Field(
         [2.0],
-        description="Scores to give the probability of exceeding for.",
+        description="Scores for which the probability of exceeding them is given.",
         min_length=1,
         max_length=8,
         json_schema_extra={UNIT: "numbers"},
@@ -121,7 +138,7 @@ class OptionFields(Request):
     include_unreliable: bool = Field(False, description="Give the numbers even where the verdict is `not_reliable`.")
     subject: str = Field(
         default_factory=str,
-        description="Your own opaque patient reference; stored only as a keyed hash. No control characters.",
+        description="Your own opaque patient reference; stored only as a keyed hash.",
         min_length=1,
         max_length=128,
         pattern=PLAIN_TEXT,

@@ -1,6 +1,7 @@
 import csv
 import hashlib
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from app.formats.score_table import COLUMNS
+from app.schemas.fields import leaves, spec
+from app.schemas.requests import ScoreRequest
 from app.services import score_file
 from app.settings import Settings
 from tests.cli.running import READING, Done, Normalcy
@@ -62,10 +65,50 @@ class TestOneReading:
         assert done.code == 2
         assert "Write a decimal point" in " ".join(done.err.replace("│", " ").split())
 
+    def test_every_field_of_the_request_has_an_option(self, alone: Normalcy) -> None:
+        done = alone("score", "--help")
+        shown = set(re.findall(r"--[a-z-]+", done.out))
+        fields = {path.rpartition(".")[2] for path, _ in leaves(spec(ScoreRequest).fields.values())}
+        expected = {f"--{name.replace('_', '-')}" for name in fields - {"thresholds"}} | {"--threshold"}
+        assert shown == expected | {"--site", "--in", "--out", "--json", "--help"}
+        assert "Height in cm; 40 to 250." in " ".join(done.out.replace("│", " ").split())
+
+    def test_an_age_of_zero_is_given(self, alone: Normalcy) -> None:
+        newborn = ("--age-years", "0", "--sex", "female", "--height-cm", "51", "--weight-kg", "3.5")
+        done = alone("score", "--site", "SoV", *newborn, "--diameter-mm", "9.5", "--measurement-sd-mm", "0", "--json")
+        assert (done.code, done.json["input"]["age_years"]) == (0, 0.0)
+
+    def test_every_option_reaches_the_record(self, normalcy: Normalcy, settings: Settings) -> None:
+        options = {
+            "hdi-probability": "0.9",
+            "measurement-sd-mm": "0.5",
+            "edge": "inner",
+            "phase": "mid-systole",
+            "modality": "CT",
+            "model-version": "1.0.0",
+        }
+        more = [word for name, value in options.items() for word in (f"--{name}", value)]
+        assert one(normalcy, *more, "--threshold", "-2", "--threshold", "3", "--include-unreliable").code == 0
+        record = next(record for record in records(settings) if record.kind == "score")
+        assert record.input | {"subject": None} == {
+            "age_years": 55.0,
+            "sex": "male",
+            "height_cm": 176.0,
+            "weight_kg": 84.0,
+            "diameter_mm": 41.0,
+            "thresholds": [-2.0, 3.0],
+            "hdi_probability": 0.9,
+            "measurement_sd_mm": 0.5,
+            "convention": {"edge": "inner", "phase": "mid-systole", "modality": "CT"},
+            "model_version": "1.0.0",
+            "include_unreliable": True,
+            "subject": None,
+        }
+
     def test_people_read_the_sentence_and_where_it_is_on_record(self, normalcy: Normalcy) -> None:
         done = one(normalcy, "--edge", "leading")
         assert done.out.startswith("Evaluation model, not for care")
-        assert "SoV 1.1.0; on record as request " in done.out
+        assert "SoV 1.1.0; recorded as request " in done.out
 
     def test_every_fault_is_told_at_once(self, alone: Normalcy, embedded: Settings) -> None:
         done = alone("score", "--site", "SoV", "--age-years", 200, "--sex", "man", "--height-cm", 1.76)
