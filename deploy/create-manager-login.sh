@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs once, inside PostgreSQL's container, when the database is made. Migrations and keys take a login that owns the
-# database and its tables by way of normalcy_owner, and nothing else: it is no superuser and makes no roles.
-# May be repeated, on a database that is older than this login.
+# Runs once, inside PostgreSQL's container, when the database is created. Migrations and key management use a login that
+# owns the database and its tables through normalcy_owner, and nothing else: it is not a superuser and cannot create
+# roles. Safe to repeat, also on a database that is older than this login.
 set -eu
 export PGPASSWORD="${PGPASSWORD:-$(cat "$POSTGRES_PASSWORD_FILE")}"
 password=$(cat "${MANAGER_PASSWORD_FILE:-/run/secrets/database_manager_password}")

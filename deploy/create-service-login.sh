@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs once, inside PostgreSQL's container, when the database is made. The service logs in as a member of the writer
-# and of the auditor: it adds records and reads them, and can neither change nor remove one. Migrations and keys take
-# the manager's login. What PostgreSQL lets everybody do and the service has no use for is taken away: temporary
-# objects, which can hide tables behind their names, new objects in the schema, and large objects.
-# May be repeated, also on a database that was migrated before this login was made.
+# Runs once, inside PostgreSQL's container, when the database is created. The service logs in as a member of the writer
+# and of the auditor: it adds and reads records, and can neither change nor remove one. Migrations and key management
+# use the manager's login. Rights that PostgreSQL gives to everybody and that the service does not need are revoked:
+# temporary objects, which could take the names of our tables, new objects in the schema, and large objects.
+# Safe to repeat, also on a database that was migrated before this login existed.
 set -eu
 if [ -z "${PGPASSWORD:-}" ] && [ -n "${POSTGRES_PASSWORD_FILE:-}" ]; then
     PGPASSWORD=$(cat "$POSTGRES_PASSWORD_FILE")

@@ -1,12 +1,13 @@
 import io
 import resource
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from app.errors import FileExists, InvalidTable, NormalcyError
-from app.files import csv_records, decimal_number, has_decimal_comma, new_file
+from app.files import create_file, csv_records, decimal_number, has_decimal_comma, new_file, replace_file
 
 
 def test_a_file_appears_whole_and_private(tmp_path: Path) -> None:
@@ -100,3 +101,27 @@ def test_numbers_are_decimal_and_nothing_else() -> None:
     assert not any(decimal_number(text) for text in ("", "1_0", "nan", "inf", "0x10", "١", "1,5", " 1"))
     assert has_decimal_comma("41,5")
     assert not has_decimal_comma("41.5")
+
+
+def test_a_file_is_created_once_whoever_comes_later(tmp_path: Path) -> None:
+    path = tmp_path / "secret.key"
+    with ThreadPoolExecutor(8) as threads:
+        seen = list(threads.map(lambda number: _create_and_read(path, b"%d" % number * 1000), range(64)))
+    assert len(set(seen)) == 1  # all read what the first one wrote, and all of it
+    assert len(seen[0]) >= 1000
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def _create_and_read(path: Path, content: bytes) -> bytes:
+    create_file(path, content)
+    return path.read_bytes()
+
+
+def test_a_replaced_file_is_private_and_leaves_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    for content in (b"before", b"after"):
+        replace_file(path, content)
+        assert path.read_bytes() == content
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]

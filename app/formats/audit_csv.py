@@ -1,6 +1,6 @@
-"""Audit records as CSV: one line per record, everything that it says. Holds patients' values, as the audit does.
+"""Audit records as CSV: one line per record with its whole content, which includes patients' values.
 
-`input` and `output` stay JSON, in one cell each, because every kind of record has others.
+`input` and `output` are JSON, in one cell each, because their keys depend on the kind of record.
 """
 
 import csv
@@ -28,8 +28,8 @@ HEADER = (
     "chain_id",
     "chain_seq",
     "row_hash",
-    "damaged",  # true: the row is not what was hashed; of a payload that cannot be read only the other columns speak
-    "damage",  # which kind, and in words
+    "damaged",  # true: the row is not what was hashed; if its payload cannot be read, only the other columns are filled
+    "damage",  # its kind, and a description
 )
 _JSON = ("input", "output")
 
@@ -39,7 +39,7 @@ def header() -> bytes:
 
 
 def line(record: Mapping[str, Any]) -> bytes:
-    """Of a record as the audit tells it: what the payload says, and `chain`, its place."""
+    """`record` is the payload with `damaged` and `chain`, as `app.audit.lookup` returns it."""
     model, chain = record.get("model") or {}, record["chain"]
     cells = {
         **record,

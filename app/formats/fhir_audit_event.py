@@ -1,8 +1,8 @@
 """Audit records as FHIR R4 AuditEvent, one JSON object per line: who did what, when, with which model.
 
-Meant for a hospital's audit repository, so the clinical values stay at home: neither input nor output is told, but
-for the keyed hash of the patient reference. The record's place and hash in its chain are, so that an event can be
-held against the database.
+Meant for a hospital's audit repository, so it leaves out the clinical values: of input and output it has only the
+keyed hash of the patient reference. It has the record's position and hash in its chain, so that an event can be
+compared with the database.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 DICOM = "http://dicom.nema.org/resources/ontology/DCM"
 TERMS = "http://terminology.hl7.org/CodeSystem/"
-OWN = "urn:normalcy:"  # identifiers and codes that have no meaning elsewhere
+OWN = "urn:normalcy:"  # our own identifiers and codes
 
 
 def _coding(system: str, code: str, display: str) -> Json:
@@ -41,21 +41,19 @@ SOURCE = {
     "observer": {"display": "Normalcy"},
     "type": [_coding(TERMS + "security-source-type", "4", "Application Server")],
 }
-
-
-STRANGE = {"kind": "UNREADABLE", "detail": "its content is not that of a record of its kind"}
+UNREADABLE = {"kind": "UNREADABLE", "detail": "its content is not valid for its kind"}
 
 
 def line(record: Mapping[str, Any]) -> bytes:
     try:
         event = audit_event(record)
-    except (AttributeError, KeyError, TypeError, ValueError):  # hashed as it stands, and by no program of ours
-        event = audit_event({**record, "damaged": True, "damage": STRANGE})
+    except (AttributeError, KeyError, TypeError, ValueError):  # correctly hashed, but not written by this program
+        event = audit_event({**record, "damaged": True, "damage": UNREADABLE})
     return msgspec.json.encode(event) + b"\n"
 
 
 def audit_event(record: Mapping[str, Any]) -> Json:
-    """Of a record as the audit tells it: what the payload says, and `chain`, its place."""
+    """`record` is the payload with `damaged` and `chain`, as `app.audit.lookup` returns it."""
     kind = record["kind"]
     outcome, description = _outcome(record)
     event = {
@@ -69,13 +67,13 @@ def audit_event(record: Mapping[str, Any]) -> Json:
         "outcomeDesc": description,
         "agent": [_agent(record["principal"])],
         "source": SOURCE,
-        "entity": [_entry(record), *_model(record.get("model")), *_patient(record)],
+        "entity": [_record_entity(record), *_model_entity(record.get("model")), *_patient_entity(record)],
     }
-    return {name: value for name, value in event.items() if value is not None}  # FHIR knows no null
+    return {name: value for name, value in event.items() if value is not None}  # FHIR has no null
 
 
 def _type(kind: str, route: str | None) -> Json:
-    """A route that is an address was asked for over HTTP; others are commands."""
+    """A route that starts with a slash is one of HTTP; others are commands."""
     if kind == "read":
         return LOG_USED
     return REST if route and route.startswith("/") else ACTIVITY
@@ -90,27 +88,27 @@ def _outcome(record: Mapping[str, Any]) -> tuple[str, str | None]:
         return SERIOUS_FAILURE, "The stored record is damaged. {kind}: {detail}.".format(**record["damage"])
     if record["kind"] != "refusal":
         return SUCCESS, None
-    status, told = record.get("status"), record.get("output") or {}
-    why = ", ".join(dict.fromkeys([told.get("problem", "refused"), *told.get("errors", ())]))
-    statuses = [status] if status else sorted(int(each) for each in told.get("statuses", ()))
+    status, output = record.get("status"), record.get("output") or {}
+    why = ", ".join(dict.fromkeys([output.get("problem", "refused"), *output.get("errors", ())]))
+    statuses = [status] if status else sorted(int(each) for each in output.get("statuses", ()))
     is_serious = any(each >= SERVER_ERROR for each in statuses)
     description = f"status {', '.join(map(str, statuses)) or 'unknown'}: {why}"
-    if "count" in told:  # a sum
-        description += f"; {told['count']} times from {told['from']} to {told['to']}"
+    if "count" in output:  # an aggregated refusal
+        description += f"; {output['count']} times from {output['from']} to {output['to']}"
     return (SERIOUS_FAILURE if is_serious else MINOR_FAILURE), description
 
 
 def _agent(principal: str) -> Json:
-    """A key's id, a token's subject, or the service itself, which nobody asked."""
+    """A key's id, a token's subject, or the service itself, which acted without a request."""
     return {
         "who": {"identifier": {"system": OWN + "principal", "value": principal}},
         "requestor": principal != "service",
     }
 
 
-def _entry(record: Mapping[str, Any]) -> Json:
+def _record_entity(record: Mapping[str, Any]) -> Json:
     chain = record["chain"]
-    told = {
+    details = {
         "request_id": record.get("request_id"),
         "item": record.get("item"),
         "route": record.get("route"),
@@ -119,12 +117,12 @@ def _entry(record: Mapping[str, Any]) -> Json:
         "chain_seq": chain["seq"],
         "row_hash": chain["row_hash"],
     }
-    details = [{"type": name, "valueString": str(value)} for name, value in told.items() if value is not None]
+    given = [{"type": name, "valueString": str(value)} for name, value in details.items() if value is not None]
     identifier = {"system": OWN + "record", "value": record["record_id"]}
-    return {"what": {"identifier": identifier}, "type": SYSTEM_OBJECT, "detail": details}
+    return {"what": {"identifier": identifier}, "type": SYSTEM_OBJECT, "detail": given}
 
 
-def _model(model: Mapping[str, str] | None) -> list[Json]:
+def _model_entity(model: Mapping[str, str] | None) -> list[Json]:
     if model is None:
         return []
     identifier = {"system": OWN + "model", "value": f"{model['site']} {model['version']}"}
@@ -132,8 +130,8 @@ def _model(model: Mapping[str, str] | None) -> list[Json]:
     return [{"what": {"identifier": identifier}, "type": SYSTEM_OBJECT, "detail": [digest]}]
 
 
-def _patient(record: Mapping[str, Any]) -> list[Json]:
-    """Only if the caller named one, and then by the hash that the audit keeps. Of a damaged record left out."""
+def _patient_entity(record: Mapping[str, Any]) -> list[Json]:
+    """The stored hash of the patient reference, if the caller sent one. Left out if the record is damaged."""
     subject = (record.get("input") or {}).get("subject")
     if not subject or record["damaged"]:
         return []

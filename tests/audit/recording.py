@@ -26,7 +26,7 @@ MODEL = ModelRef("SoV", "1.0.0", "ab" * 32)
 ROUTE = "/v1/sites/{site}/score"
 NOT_HUNG = 30  # seconds; far above every bound of the writer
 FACTS = {"host": "ward-7", "pid": 4711}
-GUARDS = {
+TRIGGERS = {
     "postgresql": ["audit_records_no_change ON audit_records"],  # on every partition too
     "sqlite": ["audit_records_no_update", "audit_records_no_delete", "audit_records_no_replace"],
 }
@@ -81,8 +81,8 @@ async def unguarded(database: Database) -> AsyncIterator[AsyncConnection]:
     """As someone with all rights, who has removed the triggers first. Undone at the end of the block."""
     async with database.engine.connect() as connection:
         await connection.execution_options(writes=True)
-        for guard in GUARDS[database.dialect]:
-            await connection.execute(text(f"DROP TRIGGER {guard}"))
+        for trigger in TRIGGERS[database.dialect]:
+            await connection.execute(text(f"DROP TRIGGER {trigger}"))
         yield connection
         await connection.rollback()
 

@@ -19,7 +19,7 @@ ON_SQLITE = pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
 PARTITION = partition_name(month_of(utc_now()))
 
 OTHERS = ", ".join(name for name in AuditRow._fields if name not in ("month", "seq"))
-ACTIVATED, PLACE = "version, sha256, activated_at, activated_by", "month, chain_id, seq"
+ACTIVATED, POSITION = "version, sha256, activated_at, activated_by", "month, chain_id, seq"
 
 CHANGES = [
     "UPDATE audit_records SET status = 201",
@@ -46,7 +46,7 @@ SQLITE_CHANGES = [
     "INSERT INTO audit_records SELECT * FROM audit_records WHERE true ON CONFLICT DO UPDATE SET status = 1",
     "UPDATE OR REPLACE audit_records SET seq = 1 WHERE seq = 2",
     f"INSERT OR REPLACE INTO activations SELECT id, 'AA', {ACTIVATED}, month, chain_id, seq + 1 FROM activations",  # noqa: S608
-    f"INSERT OR REPLACE INTO activations SELECT id + 1, 'AA', {ACTIVATED}, {PLACE} FROM activations",  # noqa: S608
+    f"INSERT OR REPLACE INTO activations SELECT id + 1, 'AA', {ACTIVATED}, {POSITION} FROM activations",  # noqa: S608
     f"INSERT OR REPLACE INTO audit_records (rowid, month, seq, {OTHERS}) "  # noqa: S608 - another key, a row's rowid
     f"SELECT 1, month, 77, {OTHERS} FROM audit_records WHERE seq = 2",
 ]

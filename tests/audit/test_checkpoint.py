@@ -39,11 +39,11 @@ async def test_a_cut_tail_and_a_missing_chain_are_found(writer: AuditWriter, dat
     await writer.write([score(), score()])
     await writer.stop()
     checkpoint = await checkpoint_of(database)
-    for kept in (0, 1, 3):
-        cut = delete(audit_records).where(audit_records.c.seq > kept)
+    for length in (0, 1, 3):
+        cut = delete(audit_records).where(audit_records.c.seq > length)
         assert (await tampered(database, cut)).intact
         (finding,) = (await tampered(database, cut, checkpoint=checkpoint)).findings
-        assert (finding.damage, finding.seq) == (DamageKind.TRUNCATED if kept else DamageKind.VANISHED, kept + 1)
+        assert (finding.damage, finding.seq) == (DamageKind.TRUNCATED if length else DamageKind.VANISHED, length + 1)
 
 
 @anyio
@@ -78,15 +78,15 @@ def test_a_checkpoint_from_before_databases_were_named_is_read() -> None:
 
 
 @anyio
-async def test_several_checkpoints_are_all_held_against_the_chains(writer: AuditWriter, database: Database) -> None:
+async def test_several_checkpoints_are_all_compared_with_the_chains(writer: AuditWriter, database: Database) -> None:
     """A newer one, taken after the damage, does not excuse it."""
     await writer.write([score(), score()])
     honest = await checkpoint_of(database)
     async with unguarded(database) as connection:
         await connection.execute(delete(audit_records).where(audit_records.c.seq > 2))
         after = await take_checkpoint(connection, utc_now())
-        for kept in ([honest, after], [after, honest]):
-            (finding,) = (await verify_chains(stream_chains(connection), Coverage(*kept))).findings
+        for checkpoints in ([honest, after], [after, honest]):
+            (finding,) = (await verify_chains(stream_chains(connection), Coverage(*checkpoints))).findings
             assert (finding.damage, finding.seq) == (DamageKind.TRUNCATED, 3)
         assert (await verify_chains(stream_chains(connection), Coverage(after))).intact
 
@@ -124,7 +124,7 @@ def test_the_root_is_that_of_rfc_6962() -> None:
 
 @anyio
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
-async def test_a_damaged_place_does_not_stop_a_checkpoint(writer: AuditWriter, database: Database) -> None:
+async def test_a_damaged_seq_does_not_stop_a_checkpoint(writer: AuditWriter, database: Database) -> None:
     await writer.write([score()])
     async with unguarded(database) as connection:
         await connection.execute(text("UPDATE audit_records SET seq = 'third' WHERE seq = 2"))

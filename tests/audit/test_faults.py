@@ -20,7 +20,7 @@ from app.database.engine import Database
 from app.errors import AuditUnavailable, DatabaseUnavailable
 from app.observability import make_metrics
 from app.settings import Settings
-from tests.audit.faults import FaultyAppender
+from tests.audit.faulty_appender import FaultyAppender
 from tests.audit.recording import FACTS, NOT_HUNG, all_rows, score, verified, write_until_served, writes_blocked
 from tests.postgres import PostgresServer, PrivateServer
 
@@ -35,7 +35,7 @@ WRITERS_BACKENDS = (
 
 
 async def acknowledged_until(stopped: asyncio.Event, writer: AuditWriter) -> list[UUID]:
-    """What one client gets that asks again and again, whatever happens."""
+    """What one client gets that sends one request after the other, whatever happens."""
     ids: list[UUID] = []
     while not stopped.is_set():
         try:
@@ -62,7 +62,7 @@ async def test_a_locked_database_refuses_in_time_and_is_used_again_when_free(
     assert (await verified(database)).intact
 
 
-@pytest.mark.parametrize("fault", ["answer lost", "in doubt"])
+@pytest.mark.parametrize("fault", ["reply lost", "in doubt"])
 async def test_a_commit_in_doubt_is_refused_and_the_chain_goes_on(
     database: Database, open_writer: OpenWriter, fault: str
 ) -> None:
@@ -75,7 +75,7 @@ async def test_a_commit_in_doubt_is_refused_and_the_chain_goes_on(
     found = await verified(database)
     assert (found.intact, found.chains) == (True, 1)
     requests = [row.request_id for row in await all_rows(database) if row.kind == "score"]
-    assert requests == (["in doubt", "next"] if fault == "answer lost" else ["next"])
+    assert requests == (["in doubt", "next"] if fault == "reply lost" else ["next"])
 
 
 async def test_a_writer_that_cannot_open_its_chain_does_not_start(database: Database) -> None:
@@ -128,7 +128,7 @@ async def test_a_month_that_turns_while_the_database_is_away_leaves_no_damage(
     now = [utc_now()]
     writer = await open_writer(appender=appender, clock=lambda: now[0])
     now[0] = now[0].replace(year=now[0].year + 1)
-    appender.fault = "answer lost"
+    appender.fault = "reply lost"
     with pytest.raises(AuditUnavailable):
         await writer.write([score("turning")])
     await writer.write([score("next")])
@@ -144,7 +144,7 @@ async def test_kill_9_loses_no_acknowledged_record(settings: Settings, database:
     }
     for _ in range(2):
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.audit.victim"], env=environment, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "tests.audit.endless_writer"], env=environment, stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
         acknowledged = [process.stdout.readline() for _ in range(300)]
@@ -189,7 +189,7 @@ async def test_a_restart_while_idle_is_not_even_noticed(
     await writer.write([score()])
     await asyncio.to_thread(private.stop, "immediate")
     await asyncio.to_thread(private.start)
-    await asyncio.sleep(0.05)  # the closed connection is noticed when the loop next looks
+    await asyncio.sleep(0.05)  # the closed connection is noticed in the next turn of the event loop
     async with asyncio.timeout(NOT_HUNG):
         await writer.write([score()])
     assert (await verified(database)).intact

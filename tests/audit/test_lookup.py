@@ -35,7 +35,7 @@ async def test_a_request_is_found_with_all_its_records(writer: AuditWriter, data
     assert await found(database, Filter(request_id="nobody's")) == []
 
 
-async def test_a_record_says_its_payload_and_its_place(writer: AuditWriter, database: Database) -> None:
+async def test_a_record_has_its_payload_and_its_position(writer: AuditWriter, database: Database) -> None:
     (record_id,) = await writer.write([score("mine")])
     async with database.reading() as connection:
         (record,) = (await find_records(connection, Filter(request_id="mine"))).records
@@ -79,7 +79,7 @@ async def test_a_page_has_a_largest_and_a_smallest_size(writer: AuditWriter, dat
 
 
 @pytest.mark.parametrize("at", ["", "yesterday", "9999", "2026-01-01 12:00:00 é\U0001f600"])
-async def test_a_list_goes_on_behind_a_time_that_somebody_changed(
+async def test_a_list_continues_after_a_time_that_somebody_changed(
     writer: AuditWriter, database: Database, at: str
 ) -> None:
     await writer.write([score(str(number), at=NOW) for number in range(3)])
@@ -137,7 +137,7 @@ async def test_a_record_is_checked_before_it_is_shown(writer: AuditWriter, datab
 
 
 async def damages(connection: AsyncConnection) -> dict[str, str | None]:
-    """Told in a page and in a stream alike."""
+    """The same in a page and in a stream."""
     wanted = Filter(site="SoV")
     shown = (await find_records(connection, wanted)).records
     streamed = [as_dict(linked) async for page in stream_records(connection, wanted) for linked in page]
@@ -146,7 +146,7 @@ async def damages(connection: AsyncConnection) -> dict[str, str | None]:
     return {record["request_id"]: record["damage"]["kind"] if record["damaged"] else None for record in shown}
 
 
-async def test_of_a_payload_that_is_no_record_the_columns_are_told(writer: AuditWriter, database: Database) -> None:
+async def test_of_a_payload_that_is_not_a_record_the_columns_are_shown(writer: AuditWriter, database: Database) -> None:
     await writer.write([score("mine", item=4)])
     async with unguarded(database) as connection:
         for payload in (b"\xff", b"{}", b'{"kind": 1, "model": "none"}', b"[]"):

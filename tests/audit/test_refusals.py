@@ -59,7 +59,7 @@ async def test_one_refusal_in_its_second_keeps_its_request_id(
     assert (row["request_id"], "count" in row["output"]) == ("alone", False)
 
 
-async def test_strangers_cannot_make_many_rows_by_being_refused_in_many_ways(
+async def test_anonymous_callers_cannot_make_many_rows_by_being_refused_in_many_ways(
     recorder: RefusalRecorder, writer: AuditWriter, database: Database
 ) -> None:
     for number in range(300):
@@ -74,7 +74,7 @@ async def test_strangers_cannot_make_many_rows_by_being_refused_in_many_ways(
     assert mixed["output"]["statuses"].keys() == {"400", "401"}
 
 
-async def test_known_callers_are_recorded_one_by_one_up_to_a_bound_each(
+async def test_authenticated_callers_are_recorded_one_by_one_up_to_a_limit_each(
     recorder: RefusalRecorder, writer: AuditWriter, database: Database
 ) -> None:
     for number in range(500):
@@ -84,11 +84,11 @@ async def test_known_callers_are_recorded_one_by_one_up_to_a_bound_each(
     rows = await recorded(writer, database)
     alone = [row["request_id"] for row in rows if row["request_id"]]
     assert alone == [*(f"c-{number}" for number in range(SINGLE_RECORDS)), "c"]
-    [summed] = [row for row in rows if not row["request_id"]]
-    assert (summed["principal"], summed["output"]["count"]) == ("careless", 500 - SINGLE_RECORDS)
+    [aggregated] = [row for row in rows if not row["request_id"]]
+    assert (aggregated["principal"], aggregated["output"]["count"]) == ("careless", 500 - SINGLE_RECORDS)
 
 
-async def test_sums_are_written_while_the_flood_goes_on(
+async def test_counts_are_written_while_the_flood_goes_on(
     recorder: RefusalRecorder, writer: AuditWriter, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refusals, "AGGREGATION_SECONDS", 0.01)
@@ -101,7 +101,7 @@ async def test_sums_are_written_while_the_flood_goes_on(
     assert [row["request_id"] for row in await recorded(writer, database)] == ["first", "second"]
 
 
-async def test_a_sum_that_the_queue_cannot_take_waits_and_is_not_lost(
+async def test_a_count_that_the_queue_cannot_take_waits_and_is_not_lost(
     recorder: RefusalRecorder, writer: AuditWriter, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refusals, "AGGREGATION_SECONDS", 0.01)

@@ -14,7 +14,7 @@ from app.database.engine import Database
 from app.database.records import AuditRow
 from app.errors import AuditQueueFull, AuditUnavailable, DatabaseUnavailable
 from app.observability import Metrics, make_metrics
-from tests.audit.faults import FaultyAppender
+from tests.audit.faulty_appender import FaultyAppender
 from tests.audit.recording import FACTS, all_rows, refusal, score, verified, writes_blocked
 
 pytestmark = pytest.mark.anyio
@@ -66,9 +66,9 @@ async def test_the_records_of_one_request_stand_together(writer: AuditWriter, da
 
 
 async def test_a_request_brings_neither_none_nor_too_many_records(writer: AuditWriter) -> None:
-    for drafts in ([], [score()] * (BATCH + 1)):
+    for records in ([], [score()] * (BATCH + 1)):
         with pytest.raises(ValueError, match="records at a time"):
-            await writer.write(drafts)
+            await writer.write(records)
 
 
 async def test_a_cancelled_request_leaves_its_record_and_stalls_nobody(writer: AuditWriter, database: Database) -> None:
@@ -160,8 +160,8 @@ async def test_a_new_month_seals_the_chain_and_opens_another(open_writer: OpenWr
     now[0] = datetime(2020, 1, 1, tzinfo=UTC)  # a clock that steps back opens nothing
     await writer.write([score("newer")])
     await writer.stop()
-    placed = [(row.month, row.seq, row.kind) for row in await all_rows(database)]
-    assert placed == [
+    positions = [(row.month, row.seq, row.kind) for row in await all_rows(database)]
+    assert positions == [
         *((this_month, seq, kind) for seq, kind in ((1, "genesis"), (2, "score"), (3, "seal"))),
         *((next_month, seq, kind) for seq, kind in ((1, "genesis"), (2, "score"), (3, "score"), (4, "seal"))),
     ]

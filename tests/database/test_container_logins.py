@@ -1,4 +1,4 @@
-"""The scripts that make the container's logins, run as in PostgreSQL's image, on a server that asks for passwords."""
+"""The scripts that create the container's logins, run as in PostgreSQL's image, on a server that requires passwords."""
 
 import os
 import secrets
@@ -140,7 +140,7 @@ async def test_a_database_that_was_migrated_before_the_services_login_was_made_g
 
 
 async def test_a_wrong_password_is_refused(made: PrivateServer, manager: Database) -> None:
-    stranger = opened(made, "manager", "wrong")
+    intruder = opened(made, "manager", "wrong")
     with pytest.raises(DatabaseUnavailable):
-        await upgrade(stranger)
-    await stranger.close()
+        await upgrade(intruder)
+    await intruder.close()

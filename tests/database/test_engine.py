@@ -61,7 +61,7 @@ async def test_a_block_that_fails_leaves_nothing_behind(database: Database) -> N
 
 @anyio
 async def test_reading_sees_one_state_while_others_write(database: Database) -> None:
-    """Else a key that is made between two queries of a verification has no record, and looks smuggled in."""
+    """Else verification would report a key that is created between two of its queries as a key without a record."""
     async with database.reading() as connection:
         assert await records_of_kind(connection, "key") == []
         async with database.writing() as other:

@@ -44,7 +44,7 @@ async def test_a_second_upgrade_changes_nothing(empty: Database) -> None:
 
 
 async def test_the_migrated_tables_are_those_of_the_code(database: Database) -> None:
-    async with database.reading() as connection:
+    async with database.without_timeouts().reading() as connection:
         assert await connection.run_sync(_differences) == []
 
 

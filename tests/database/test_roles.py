@@ -81,9 +81,9 @@ async def test_the_service_activates_with_a_record_and_not_without(own: Database
     connection = await asyncpg.connect(service.location)
     columns = "site, version, sha256, activated_at, activated_by"
     row = f"INSERT INTO activations ({columns}, month, chain_id, seq) VALUES ('AA', '1', 'ab', 'now', 'x', $1, $2, $3)"  # noqa: S608
-    for place in ((made.month, made.chain_id, 9), (None, None, None), made.position):
+    for position in ((made.month, made.chain_id, 9), (None, None, None), made.position):
         with pytest.raises(asyncpg.IntegrityConstraintViolationError):  # no such record; none at all; another's
-            await connection.execute(row, *place)
+            await connection.execute(row, *position)
     with pytest.raises(asyncpg.IntegrityConstraintViolationError):
         await connection.execute(f"INSERT INTO activations ({columns}) VALUES ('AA', '1', 'ab', 'now', 'x')")  # noqa: S608
     await connection.close()

@@ -52,11 +52,19 @@ DAMAGED = {
     "chain": CHAIN,
 }
 SPAN = {"count": 812, "from": "2026-11-15T10:29:59.130Z", "to": "2026-11-15T10:30:00.123Z"}
-SUM = {**REFUSAL, "status": 401, "principal": "nobody", "request_id": None}
-SUM["output"] = {"problem": "no-credential", "errors": ["no-credential"], **SPAN}
-MIXED = {**SUM, "status": None, "route": None, "principal": "several"}
+AGGREGATED = {**REFUSAL, "status": 401, "principal": "nobody", "request_id": None}
+AGGREGATED["output"] = {"problem": "no-credential", "errors": ["no-credential"], **SPAN}
+MIXED = {**AGGREGATED, "status": None, "route": None, "principal": "several"}
 MIXED["output"] = {"problem": "several", "errors": ["no-credential"], "statuses": {"503": 1, "401": 811}, **SPAN}
-RECORDS = [SCORE, REFUSAL, GENESIS, DAMAGED, {**GENESIS, "kind": "activation", "model": SCORE["model"]}, SUM, MIXED]
+RECORDS = [
+    SCORE,
+    REFUSAL,
+    GENESIS,
+    DAMAGED,
+    {**GENESIS, "kind": "activation", "model": SCORE["model"]},
+    AGGREGATED,
+    MIXED,
+]
 
 
 def csv_rows(*records: dict[str, Any]) -> list[dict[str, str]]:
@@ -74,8 +82,8 @@ class TestCsv:
             assert row[name] == SCORE[name]
         assert (row["item"], row["status"]) == ("2", "200")
         assert (row["site"], row["version"], row["model_sha256"]) == ("SoV", "1.0.0", "ef" * 32)
-        place = (row["chain_month"], row["chain_id"], int(row["chain_seq"]), row["row_hash"])
-        assert place == tuple(CHAIN.values())
+        position = (row["chain_month"], row["chain_id"], int(row["chain_seq"]), row["row_hash"])
+        assert position == tuple(CHAIN.values())
         assert (row["damaged"], row["damage"]) == ("", "")
 
     def test_what_is_not_there_is_an_empty_cell(self) -> None:
@@ -115,7 +123,7 @@ class TestFhir:
         "record",
         [
             {**REFUSAL, "output": {"errors": 7}},
-            {**SUM, "output": {"count": 1}},
+            {**AGGREGATED, "output": {"count": 1}},
             {**MIXED, "output": {"statuses": {"many": 1}}},
             {**SCORE, "input": {"subject": "a name"}},
         ],
@@ -132,7 +140,7 @@ class TestFhir:
         for value in ("55.25", "41.75", "1.93125", "He said"):
             assert value not in line
 
-    def test_who_what_and_with_which_model_are_told(self) -> None:
+    def test_who_what_and_with_which_model(self) -> None:
         event = audit_event(SCORE)
         assert event["agent"][0]["who"]["identifier"]["value"] == "abcdefgh"
         entry, model, patient = event["entity"]
@@ -147,9 +155,9 @@ class TestFhir:
         assert event["outcome"] == outcome
         assert event["outcomeDesc"] == f"status {status}: input-refused, out_of_range, missing"
 
-    def test_a_sum_of_refusals_says_how_many_and_when(self) -> None:
+    def test_an_aggregated_refusal_says_how_many_and_when(self) -> None:
         span = "812 times from 2026-11-15T10:29:59.130Z to 2026-11-15T10:30:00.123Z"
-        assert audit_event(SUM)["outcomeDesc"] == f"status 401: no-credential; {span}"
+        assert audit_event(AGGREGATED)["outcomeDesc"] == f"status 401: no-credential; {span}"
         mixed = audit_event(MIXED)
         assert mixed["outcomeDesc"] == f"status 401, 503: several, no-credential; {span}"
         assert (mixed["outcome"], mixed["agent"][0]["who"]["identifier"]["value"]) == ("8", "several")

@@ -39,7 +39,7 @@ def shadowing(kind: str, name: str) -> tuple[str, ...]:
     )
 
 
-ATTEMPTS: dict[str, tuple[str, ...]] = {
+ATTACKS: dict[str, tuple[str, ...]] = {
     "the original attack": ORIGINAL,
     **{
         f"a temporary {kind} named {name}": shadowing(kind, name)

@@ -23,20 +23,20 @@ from tests.audit.recording import FACTS, activate, all_rows, score, verified
 pytestmark = pytest.mark.anyio
 NOW = utc_now()
 NEWER = ModelRef("SoV", "1.1.0", "cd" * 32)
-GUARDS = {
+REMOVE_TRIGGERS = {
     "postgresql": ["ALTER TABLE activations DISABLE TRIGGER ALL"],
-    "sqlite": [f"DROP TRIGGER activations_{guard}" for guard in ("no_update", "no_delete", "no_replace")],
+    "sqlite": [f"DROP TRIGGER activations_{trigger}" for trigger in ("no_update", "no_delete", "no_replace")],
 }
 
 
-class Kept(NamedTuple):
+class Stored(NamedTuple):
     live: ApiKey
     revoked: ApiKey
     activations: list[Activation]
 
 
 @pytest.fixture
-async def kept(database: Database) -> Kept:
+async def stored(database: Database) -> Stored:
     """Two keys, one of them revoked, and three activations."""
     keys = [make_key(name, ["score"], NOW, NOW + timedelta(days=365)).key for name in ("ward", "lab")]
     async with database.writing() as connection:
@@ -47,7 +47,7 @@ async def kept(database: Database) -> Kept:
         await activate(connection, NEWER)
         await activate(connection, ModelRef("AA", "1.0.0", "ef" * 32))
     async with database.reading() as connection:
-        return Kept(keys[0], revoked, await all_activations(connection))
+        return Stored(keys[0], revoked, await all_activations(connection))
 
 
 async def found(database: Database, *statements: Executable) -> list[RowFinding]:
@@ -58,8 +58,8 @@ async def found(database: Database, *statements: Executable) -> list[RowFinding]
             assert driver is not None
             await driver.execute("PRAGMA foreign_keys = OFF")
         await connection.execution_options(writes=True)
-        for guard in GUARDS[database.dialect]:
-            await connection.execute(text(guard))
+        for statement_text in REMOVE_TRIGGERS[database.dialect]:
+            await connection.execute(text(statement_text))
         for statement in statements:
             await connection.execute(statement)
         findings = await verify_tables(connection)
@@ -75,18 +75,18 @@ def key_of(key: ApiKey) -> Update:
     return update(api_keys).where(api_keys.c.key_id == key.key_id)
 
 
-async def test_what_was_done_by_the_program_is_as_on_record(kept: Kept, database: Database) -> None:
+async def test_what_the_program_did_matches_its_records(stored: Stored, database: Database) -> None:
     assert await found(database) == []
     assert (await verified(database)).intact
 
 
-async def test_a_record_tells_neither_the_secret_nor_its_hash(kept: Kept, database: Database) -> None:
+async def test_a_record_has_neither_the_secret_nor_its_hash(stored: Stored, database: Database) -> None:
     payloads = b"".join(row.payload for row in await all_rows(database))
-    assert kept.live.key_id.encode() in payloads
-    assert kept.live.secret_sha256.hex().encode() not in payloads
+    assert stored.live.key_id.encode() in payloads
+    assert stored.live.secret_sha256.hex().encode() not in payloads
 
 
-async def test_every_changed_column_of_a_key_is_named(kept: Kept, database: Database) -> None:
+async def test_every_changed_column_of_a_key_is_named(stored: Stored, database: Database) -> None:
     changes: dict[str, dict[str, object]] = {
         "name": {"name": "another"},
         "scopes": {"scopes": "admin score"},
@@ -95,21 +95,23 @@ async def test_every_changed_column_of_a_key_is_named(kept: Kept, database: Data
         "secret_check": {"secret_sha256": bytes(32)},
         "revoked_at": {"revoked_at": timestamp(NOW)},
     }
-    assert set(changes) == set(key_columns(kept.live)) - {"key_id"}
+    assert set(changes) == set(key_columns(stored.live)) - {"key_id"}
     for name, values in changes.items():
-        [finding] = await found(database, key_of(kept.live).values(values))
-        assert (finding.damage, finding.row) == (RowDamageKind.ROW_CHANGED, kept.live.key_id)
+        [finding] = await found(database, key_of(stored.live).values(values))
+        assert (finding.damage, finding.row) == (RowDamageKind.ROW_CHANGED, stored.live.key_id)
         assert finding.detail == f"columns differ from the record: {name}"
 
 
 @pytest.mark.parametrize("when", [None, timestamp(NOW + timedelta(days=9))], ids=["undone", "moved"])
-async def test_a_revocation_that_was_undone_or_moved_is_named(kept: Kept, database: Database, when: str | None) -> None:
-    [finding] = await found(database, key_of(kept.revoked).values(revoked_at=when))
-    assert (finding.damage, finding.row) == (RowDamageKind.ROW_CHANGED, kept.revoked.key_id)
+async def test_a_revocation_that_was_undone_or_moved_is_named(
+    stored: Stored, database: Database, when: str | None
+) -> None:
+    [finding] = await found(database, key_of(stored.revoked).values(revoked_at=when))
+    assert (finding.damage, finding.row) == (RowDamageKind.ROW_CHANGED, stored.revoked.key_id)
     assert "revoked_at" in finding.detail
 
 
-async def test_a_key_that_nobody_recorded_and_one_that_is_gone_are_named(kept: Kept, database: Database) -> None:
+async def test_a_key_that_nobody_recorded_and_one_that_is_gone_are_named(stored: Stored, database: Database) -> None:
     smuggled = make_key("smuggled", ["admin"], NOW).key
     columns = {
         "key_id": smuggled.key_id,
@@ -121,23 +123,23 @@ async def test_a_key_that_nobody_recorded_and_one_that_is_gone_are_named(kept: K
     assert await damages(database, insert(api_keys).values(columns)) == [
         (RowDamageKind.NO_RECORD, "api_keys", smuggled.key_id)
     ]
-    gone = delete(api_keys).where(api_keys.c.key_id == kept.revoked.key_id)
-    assert await damages(database, gone) == [(RowDamageKind.ROW_GONE, "api_keys", kept.revoked.key_id)]
+    gone = delete(api_keys).where(api_keys.c.key_id == stored.revoked.key_id)
+    assert await damages(database, gone) == [(RowDamageKind.ROW_GONE, "api_keys", stored.revoked.key_id)]
 
 
-async def test_a_second_record_of_the_same_key_changes_nothing(kept: Kept, database: Database) -> None:
+async def test_a_second_record_of_the_same_key_changes_nothing(stored: Stored, database: Database) -> None:
     """Whoever may add records, as the service's login may, cannot make a wider key genuine with one."""
     wider = make_key("ward", ["score", "admin"], NOW).key
     async with database.writing() as connection:
-        told = key_change("created", wider) | {"key_id": kept.live.key_id}
-        await add_records(connection, short_chain([NewRecord("key", NOW, "x", output=told)], FACTS, NOW))
+        output = key_change("created", wider) | {"key_id": stored.live.key_id}
+        await add_records(connection, short_chain([NewRecord("key", NOW, "x", output=output)], FACTS, NOW))
     [finding] = await found(database)
-    assert (finding.damage, finding.row) == (RowDamageKind.ROW_CHANGED, kept.live.key_id)
+    assert (finding.damage, finding.row) == (RowDamageKind.ROW_CHANGED, stored.live.key_id)
     assert "second record" in finding.detail
 
 
-async def test_every_changed_column_of_an_activation_is_named(kept: Kept, database: Database) -> None:
-    row = kept.activations[0]
+async def test_every_changed_column_of_an_activation_is_named(stored: Stored, database: Database) -> None:
+    row = stored.activations[0]
     for name in ("site", "version", "sha256", "activated_at", "activated_by"):
         change = update(activations).where(activations.c.id == row.id).values({name: "other"})
         [finding] = await found(database, change)
@@ -145,15 +147,15 @@ async def test_every_changed_column_of_an_activation_is_named(kept: Kept, databa
         assert finding.detail == f"columns differ from the record: {name}"
 
 
-async def test_an_activation_that_is_gone_is_named(kept: Kept, database: Database) -> None:
-    for row in kept.activations:
+async def test_an_activation_that_is_gone_is_named(stored: Stored, database: Database) -> None:
+    for row in stored.activations:
         [finding] = await found(database, delete(activations).where(activations.c.id == row.id))
         assert (finding.damage, finding.row) == (RowDamageKind.ROW_GONE, "")
         assert f"{row.site} {row.version}" in finding.detail
 
 
-async def test_an_older_activation_that_was_made_the_newest_is_named(kept: Kept, database: Database) -> None:
-    first, last = kept.activations[0], kept.activations[-1]
+async def test_an_older_activation_that_was_made_the_newest_is_named(stored: Stored, database: Database) -> None:
+    first, last = stored.activations[0], stored.activations[-1]
     moved: Executable = update(activations).where(activations.c.id == first.id).values(id=last.id + 7)
     if database.dialect == "postgresql":  # the number is the database's own: only a new row may bring one
         moved = text(
@@ -167,7 +169,7 @@ async def test_an_older_activation_that_was_made_the_newest_is_named(kept: Kept,
 
 
 async def test_an_activation_that_points_to_another_record_is_named(
-    kept: Kept, database: Database, writer: AuditWriter
+    stored: Stored, database: Database, writer: AuditWriter
 ) -> None:
     await writer.write([score()])
     [other] = [row for row in await all_rows(database) if row.kind == "score"]
@@ -187,7 +189,9 @@ async def test_an_activation_that_points_to_another_record_is_named(
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("column", ["name", "secret_sha256", "scopes", "created_at", "expires_at", "revoked_at"])
-async def test_a_value_of_another_kind_is_named_and_stops_nothing(kept: Kept, database: Database, column: str) -> None:
+async def test_a_value_of_another_kind_is_named_and_stops_nothing(
+    stored: Stored, database: Database, column: str
+) -> None:
     """SQLite takes a text or bytes into any column; PostgreSQL would refuse them."""
     for value in ("'no such value'", "x'ff00'", "1.5"):
         statement = text(f"UPDATE api_keys SET {column} = {value}")  # noqa: S608 - our own words
@@ -207,12 +211,12 @@ async def test_a_change_that_is_not_committed_leaves_no_record(database: Databas
 
 
 async def test_a_number_that_the_database_did_not_give_is_named_and_no_later_activation_claims_to_hold(
-    kept: Kept, database: Database
+    stored: Stored, database: Database
 ) -> None:
     """With a record of its own it agrees with everything else."""
-    last = kept.activations[-1].id
-    told = activation_change("activated", timestamp(NOW), "admin", last)
-    rows = short_chain([NewRecord("activation", NOW, "admin", model=NEWER, output=told)], FACTS, NOW)
+    last = stored.activations[-1].id
+    output = activation_change("activated", timestamp(NOW), "admin", last)
+    rows = short_chain([NewRecord("activation", NOW, "admin", model=NEWER, output=output)], FACTS, NOW)
     values = "SELECT 9223372036854775807, 'SoV', '1.1.0', :sha256, :at, 'admin', month, chain_id, seq"
     overriding = "OVERRIDING SYSTEM VALUE " if database.dialect == "postgresql" else ""
     chosen = text(f"INSERT INTO activations {overriding}{values} FROM audit_records WHERE record_id = :record")

@@ -98,7 +98,7 @@ async def test_a_right_too_many_is_named(database: Database, given: str) -> None
 
 
 @pytest.mark.parametrize("given", OF_OTHERS)
-async def test_rights_of_others_are_told_and_are_not_the_logins(database: Database, given: str) -> None:
+async def test_rights_of_others_are_reported_and_are_not_the_logins(database: Database, given: str) -> None:
     found = await rights_after(database, "CREATE ROLE other", *given.split("; "))
     assert found.excess == ()
     assert len(found.of_others) == 1

@@ -12,7 +12,7 @@ class FaultyAppender:
 
     def __init__(self, real: Appender) -> None:
         self.real = real
-        self.fault = ""  # "answer lost": committed, but we are not told. "in doubt": it may be committed later
+        self.fault = ""  # "reply lost": committed, but the reply is lost. "in doubt": it may be committed later
         self.in_doubt: list[AuditRow] = []
 
     @property

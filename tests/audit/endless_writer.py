@@ -1,6 +1,6 @@
 """A process that writes records until it is killed, and says which ones were acknowledged.
 
-python -m tests.audit.victim     with the settings of the database in the environment
+python -m tests.audit.endless_writer     with the settings of the database in the environment
 """
 
 import asyncio

@@ -20,7 +20,7 @@ from app.database.tables import activations
 from app.observability import make_metrics
 from app.settings import load_settings
 from tests.audit.recording import FACTS, activate, score, verified
-from tests.database.attempts import ATTEMPTS, ORIGINAL
+from tests.database.attacks import ATTACKS, ORIGINAL
 from tests.postgres import PostgresServer
 
 pytestmark = pytest.mark.anyio
@@ -85,9 +85,9 @@ async def test_the_login_of_the_service_changes_nothing(owner: Database, server:
     await migrate.upgrade(owner)
     await _fill(owner)
     await _add_key_and_activation(owner)
-    assert len(ATTEMPTS) >= 40
+    assert len(ATTACKS) >= 40
     before = await _snapshot(owner)
-    for attempt in ATTEMPTS.values():
+    for attempt in ATTACKS.values():
         await _try(owner, server, attempt)
     assert _changed(before, await _snapshot(owner)) == []
     assert (await verified(owner)).intact
@@ -101,7 +101,7 @@ async def test_nor_would_it_with_temporary_objects(owner: Database, server: Post
     name = urlsplit(owner.location).path.lstrip("/")
     server.run(f"GRANT TEMPORARY ON DATABASE {name} TO PUBLIC")
     before = await _snapshot(owner)
-    done = {title: await _try(owner, server, attempt) for title, attempt in ATTEMPTS.items()}
+    done = {title: await _try(owner, server, attempt) for title, attempt in ATTACKS.items()}
     assert done["the original attack"] == len(ORIGINAL)  # every statement ran, and did not reach the tables
     assert _changed(before, await _snapshot(owner)) == []
     assert (await verified(owner)).intact
@@ -165,12 +165,12 @@ async def _try(owner: Database, server: PostgresServer, attempt: tuple[str, ...]
         "SELECT quote_ident(nspname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
         "WHERE c.oid = to_regclass('audit_records')"
     )
-    places = {"schema": schema, "database": name, "partition": partition_name(month_of(utc_now()))}
+    placeholders = {"schema": schema, "database": name, "partition": partition_name(month_of(utc_now()))}
     done = 0
     try:
         for statement in attempt:
-            for place, value in places.items():
-                statement = statement.replace("{" + place + "}", value)
+            for name, value in placeholders.items():
+                statement = statement.replace("{" + name + "}", value)
             try:
                 await connection.execute(statement)
                 done += 1

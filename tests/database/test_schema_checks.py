@@ -57,15 +57,15 @@ POSTGRES_DAMAGE = [
     "CREATE UNLOGGED TABLE elsewhere PARTITION OF audit_records FOR VALUES IN ('')",
 ]
 SQLITE_DAMAGE = [
-    *(f"DROP TRIGGER audit_records_{guard}" for guard in ("no_update", "no_delete", "no_replace")),
-    *(f"DROP TRIGGER activations_{guard}" for guard in ("no_update", "no_delete", "no_replace")),
+    *(f"DROP TRIGGER audit_records_{trigger}" for trigger in ("no_update", "no_delete", "no_replace")),
+    *(f"DROP TRIGGER activations_{trigger}" for trigger in ("no_update", "no_delete", "no_replace")),
     "CREATE TRIGGER forget AFTER INSERT ON audit_records BEGIN SELECT 1; END",
     "DROP TRIGGER activations_no_delete; "
     "CREATE TRIGGER activations_no_delete BEFORE DELETE ON activations BEGIN SELECT 1; END",
 ]
 
 
-async def test_each_missing_guard_refuses_the_start(own: Database) -> None:
+async def test_each_missing_protection_refuses_the_start(own: Database) -> None:
     await check_database(own)
     for damage in POSTGRES_DAMAGE if own.dialect == "postgresql" else SQLITE_DAMAGE:
         async with own.engine.connect() as connection:
