@@ -1,15 +1,17 @@
-"""Normalcy: the expected normalcy score of an aortic diameter, its interval, and how far to trust it.
+"""Normalcy: the expected normalcy score of an aortic diameter, its interval, and how reliable it is.
 
-The rooms, from the bottom up (import-linter keeps the order):
+The packages, from the top down; each imports only packages below it (checked by import-linter):
 
-    errors                            what can go wrong
-    settings, observability           what is configured; what is told
-    domain, maths                     the words of medicine; the numbers (no IO, no clock, no global random state)
-    store, training, ...              adapters: the model store on disk, GPflow, SQL, wire formats
-    inference, audit                  executors of a published model; the record of every answer
-    services                          use cases, named by verbs
-    web, benchmark                    doors: HTTP; the measurements of this project
-    cli                               the `normalcy` command
+    cli                                   the `normalcy` command
+    web, benchmark                        the HTTP API; the measurements of this project
+    services                              use cases: score, replay, activate, verify, train, ...
+    runtime                               what a process holds: database, loaded models, API keys, audit writer
+    audit, inference                      the record of every response; scoring with a published model
+    store, training, database, formats    model files, training with GPflow, SQL, wire formats
+    schemas                               requests and responses, defined once
+    domain, maths                         medical terms and their rules; the mathematics
+    settings, observability, files, ...   configuration, logs and metrics, writing files safely
+    errors                                every failure that a user can meet
 """
 
 __version__ = "0.1.0"

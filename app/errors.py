@@ -1,38 +1,38 @@
-"""What can go wrong, in words of medicine and of models, never of HTTP.
+"""Every failure that a user can meet, independent of HTTP.
 
     NormalcyError
-    ├── MalformedJson           the bytes are not JSON that has one meaning (one error)
-    ├── InvalidInput            a request that cannot be answered (every error at once)
-    ├── UnknownSite             no model was ever published for this site
+    ├── MalformedJson           the request body is not valid JSON
+    ├── InvalidInput            a request is invalid (with every error at once)
+    ├── UnknownSite             no model is published for this site
     ├── UnknownVersion          the site has no such version
-    ├── UnknownRecord           the audit holds no such record
+    ├── UnknownRecord           the audit has no such record
     ├── NoModelLoaded           no model is loaded, or not yet
-    │   └── SiteNotServed       the current version of this one site cannot be used (says why)
-    ├── ActivationFailed        a version cannot become current; the one before it keeps serving
-    ├── ScoringQueueFull        too many readings wait to be scored
-    ├── InvalidArtefact         a stored model is not what its digest says (names the file)
-    ├── InvalidName             a site or version has a name that the store does not take
+    │   └── SiteNotServed       the current version of this site cannot be used (with the reason)
+    ├── ActivationFailed        a version cannot become current; the earlier one stays current
+    ├── ScoringQueueFull        too many measurements are waiting to be scored
+    ├── InvalidArtefact         a stored model is damaged or does not match its digest (with the file)
+    ├── InvalidName             not a valid name for a site or version
     ├── VersionExists           a published version is never overwritten
-    ├── InvalidTable            a table of people cannot be used (every problem, with rows and columns)
-    ├── GateFailed              a trained model did not pass its gates (which, and by how much)
-    ├── TrainingFailed          the optimiser gave no usable model
-    ├── FileExists              a command does not overwrite a file of yours
-    ├── UnverifiedResult        the solver could not verify its own answer
-    ├── InvalidSettings         the configuration cannot be used (every problem, by the setting's name)
-    ├── DatabaseUnavailable     the database did not answer, or not in time
-    │   ├── DatabaseNotTrusted  its certificate is not accepted
-    │   └── NotDurable          it answers, and could lose what it acknowledges (says which setting is wrong)
-    ├── DatabaseNotReady        the database answers and must not be used as it stands
+    ├── InvalidTable            a table of people cannot be used (with every problem, by row and column)
+    ├── GateFailed              a trained model failed a publication gate (which, and by how much)
+    ├── TrainingFailed          training gave no usable model
+    ├── UnverifiedResult        a computed number could not be verified
+    ├── InvalidSettings         the settings cannot be used (with every problem, by name)
+    ├── DatabaseUnavailable     the database cannot be reached, or did not answer in time
+    │   ├── DatabaseNotTrusted  the certificate of the database server is not accepted
+    │   └── NotDurable          the database could lose what it commits (with the wrong setting)
+    ├── DatabaseNotReady        the database can be reached and must not be used in its present state
     │   └── PendingMigrations   its tables are older than this program: `normalcy db upgrade`
     ├── AlreadyServing          another process serves from the same embedded database
-    ├── AuditUnavailable        the record of an answer could not be made durable in time
-    │   └── AuditQueueFull      too many records are waiting already
-    ├── InvalidCursor           a page marker that did not come from an earlier page
-    ├── InvalidCheckpoint       a checkpoint file is not what its own root says
+    ├── AuditUnavailable        a record could not be written in time
+    │   └── AuditQueueFull      too many records are waiting to be written
+    ├── InvalidCursor           a cursor that does not come from an earlier page
+    ├── InvalidCheckpoint       a checkpoint file is damaged
     ├── UnknownKey              no API key has this id
-    └── NotInstalled            this command needs parts that a serving installation leaves out
+    ├── FileExists              a command never overwrites a file
+    └── NotInstalled            the command needs packages that are not installed
 
-Each protocol has one table that turns the leaves into its own answers.
+The table of HTTP responses is in `app.web.problems`.
 """
 
 from collections.abc import Sequence
@@ -40,15 +40,15 @@ from dataclasses import dataclass
 
 
 class NormalcyError(Exception):
-    """Every failure that a user can meet. Its text is one clear sentence."""
+    """Its text is a clear sentence that can be shown to a user."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one field of a request. Never holds what the caller sent."""
+    """What is wrong with one field of a request. Never contains the value that was sent."""
 
-    code: str  # for machines; the table of codes is in schemas/errors.py
-    field: str  # dotted path such as measurements[1].diameter_mm; empty: the request as a whole
+    code: str  # for programs; the table of codes is in schemas/errors.py
+    field: str  # dotted path such as measurements[1].diameter_mm; empty: the whole request
     message: str  # for people: the field, its unit, what is allowed
 
 
@@ -78,7 +78,7 @@ class UnknownVersion(NormalcyError):
 
 class UnknownRecord(NormalcyError):
     def __init__(self) -> None:
-        super().__init__("The audit holds no such record.")
+        super().__init__("The audit has no such record.")
 
 
 class NoModelLoaded(NormalcyError):
@@ -94,13 +94,13 @@ class SiteNotServed(NoModelLoaded):
 
 class ActivationFailed(NormalcyError):
     def __init__(self, reason: str) -> None:
-        self.reason = f"The version was not activated, and the one before it keeps serving: {reason}"
+        self.reason = f"The version was not activated, and the earlier one keeps serving: {reason}"
         super().__init__(self.reason)
 
 
 class ScoringQueueFull(NormalcyError):
     def __init__(self) -> None:
-        super().__init__("Too many readings wait to be scored. Try again in a moment.")
+        super().__init__("Too many measurements are waiting to be scored. Try again in a moment.")
 
 
 class InvalidArtefact(NormalcyError):
@@ -115,7 +115,9 @@ class InvalidName(NormalcyError):
 
 class VersionExists(NormalcyError):
     def __init__(self, site: str, version: str) -> None:
-        super().__init__(f"{site} {version} is published already; a version is never overwritten. Choose a new one.")
+        super().__init__(
+            f"{site} {version} is already published, and a version is never overwritten. Choose a new one."
+        )
         self.site, self.version = site, version
 
 
@@ -153,8 +155,8 @@ class DatabaseUnavailable(NormalcyError):
 class DatabaseNotTrusted(DatabaseUnavailable):
     def __init__(self) -> None:
         super().__init__(
-            "The certificate of the database server is not accepted: NORMALCY_DATABASE_TLS_CA must hold its authority, "
-            "and the host of NORMALCY_DATABASE_URL must be a name in the certificate."
+            "The certificate of the database server is not accepted: NORMALCY_DATABASE_TLS_CA must contain the "
+            "authority that issued it, and the certificate must name the host of NORMALCY_DATABASE_URL."
         )
 
 
@@ -170,28 +172,28 @@ class DatabaseNotReady(NormalcyError):
 
 class PendingMigrations(DatabaseNotReady):
     def __init__(self, revisions: Sequence[str]) -> None:
-        waiting = ", ".join(revisions)
-        super().__init__(f"The database waits for {waiting}: run `normalcy db upgrade` once, then start again.")
+        pending = ", ".join(revisions)
+        super().__init__(f"The database needs the migrations {pending}: run `normalcy db upgrade`, then start again.")
         self.revisions = tuple(revisions)
 
 
 class AlreadyServing(NormalcyError):
     def __init__(self, file: str) -> None:
         super().__init__(
-            f"Another process serves from {file}. An embedded database serves one process: "
+            f"Another process serves from {file}. Only one process can serve from an embedded database: "
             "stop the other one, choose another NORMALCY_DATA_DIR, or set NORMALCY_DATABASE_URL."
         )
         self.file = file
 
 
 class AuditUnavailable(NormalcyError):
-    def __init__(self, reason: str = "The record of this answer could not be made durable in time.") -> None:
+    def __init__(self, reason: str = "The audit record could not be written in time.") -> None:
         super().__init__(reason)
 
 
 class AuditQueueFull(AuditUnavailable):
     def __init__(self) -> None:
-        super().__init__("Too many answers wait for their record. Try again in a moment.")
+        super().__init__("Too many audit records are waiting to be written. Try again in a moment.")
 
 
 class InvalidCursor(NormalcyError):
@@ -216,4 +218,4 @@ class NotInstalled(NormalcyError):
 
 class FileExists(NormalcyError):
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} exists already and is not overwritten. Choose another name.")
+        super().__init__(f"{path} already exists and is not overwritten. Choose another name.")

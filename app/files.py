@@ -25,10 +25,10 @@ DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """Write into it; when the block ends well the file is on disk under its name. A block that raises leaves nothing.
+    """Write to it; when the block succeeds, the file is on disk under its name. If the block raises, no file is left.
 
-    Readable by its owner alone, because it holds what patients' records hold. What cannot be written is told as such;
-    whatever else goes wrong in the block, reading another file say, goes through as it is.
+    Readable by its owner only, because it may contain patients' values. Raises FileExists, or NormalcyError if it
+    cannot be written. Any other exception of the block, for example from reading another file, is passed on unchanged.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with _naming(path):
@@ -112,7 +112,7 @@ def _lines(file: BinaryIO) -> Iterator[str]:
 
 
 class _Draft(io.FileIO):
-    """Every byte passes here, whenever a buffer decides to write it."""
+    """Turns every failed write into a sentence, also one that happens when a buffer is flushed."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         super().__init__(descriptor, "r+b")
@@ -132,7 +132,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def _reserve(path: Path) -> None:
-    """Takes the name, so that of two runs at once only one goes on. Works where hard links do not."""
+    """Creates the empty file, so that only one of two concurrent runs goes on. Works without hard links, too."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError as error:

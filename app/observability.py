@@ -1,6 +1,6 @@
-"""What the service tells about itself: JSON log lines and Prometheus metrics, both without patients' values.
+"""Logs (JSON lines) and Prometheus metrics, both without patients' values.
 
-Nothing is global at import: a command calls `configure_logging` once, and each service has its own `Metrics`.
+A command calls `configure_logging` once. Each runtime has its own `Metrics`.
 """
 
 import json
@@ -14,17 +14,17 @@ from typing import TextIO, TypeVar, cast
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-# From one WAL sync on a fast disk to beyond the whole budget of a record.
+# Seconds, from one WAL sync on a fast disk to more than the whole budget of a record.
 COMMIT_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-FRAMES = 12  # innermost frames of a logged failure: enough to find it, small enough for one line
+FRAMES = 12  # innermost stack frames of a logged failure: enough to find it, short enough for one line
 
 
 M = TypeVar("M", Counter, Histogram)
 
 
 class ByLabels(dict[tuple[str, ...], M]):
-    """The metric of each set of labels, looked up once: the library's own look-up locks and converts every time."""
+    """Caches the metric of each set of labels, because the library's own look-up takes a lock every time."""
 
     def __init__(self, metric: M) -> None:
         self._metric: M = metric
@@ -63,38 +63,47 @@ def make_metrics() -> Metrics:
             Counter("normalcy_requests", "Requests answered.", ("route", "method", "status"), registry=r)
         ),
         request_seconds=ByLabels(
-            Histogram("normalcy_request_seconds", "From arrival to answer.", ("route",), registry=r)
+            Histogram(
+                "normalcy_request_seconds",
+                "Time from the arrival of a request to its response.",
+                ("route",),
+                registry=r,
+            )
         ),
-        scores=ByLabels(Counter("normalcy_scores", "Scores given.", ("site", "version"), registry=r)),
-        verdicts=ByLabels(Counter("normalcy_verdicts", "Verdicts of reliability.", ("site", "verdict"), registry=r)),
+        scores=ByLabels(Counter("normalcy_scores", "Scores returned.", ("site", "version"), registry=r)),
+        verdicts=ByLabels(Counter("normalcy_verdicts", "Reliability verdicts.", ("site", "verdict"), registry=r)),
         audit_batch_size=Histogram(
-            "normalcy_audit_batch_size", "Records in one commit.", buckets=BATCH_BUCKETS, registry=r
+            "normalcy_audit_batch_size", "Audit records per commit.", buckets=BATCH_BUCKETS, registry=r
         ),
         audit_commit_seconds=Histogram(
-            "normalcy_audit_commit_seconds", "Time of one commit.", buckets=COMMIT_BUCKETS, registry=r
+            "normalcy_audit_commit_seconds", "Duration of an audit commit.", buckets=COMMIT_BUCKETS, registry=r
         ),
-        audit_queue_depth=Gauge("normalcy_audit_queue_depth", "Records that wait for a commit.", registry=r),
+        audit_queue_depth=Gauge("normalcy_audit_queue_depth", "Audit records waiting for a commit.", registry=r),
         audit_head_age_seconds=Gauge(
-            "normalcy_audit_head_age_seconds", "Since this process last committed a record.", registry=r
+            "normalcy_audit_head_age_seconds", "Time since this process last committed an audit record.", registry=r
         ),
         audit_durable=Gauge(
-            "normalcy_audit_durable", "1: what is acknowledged survives a crash. 0: scores are refused.", registry=r
+            "normalcy_audit_durable",
+            "1: committed records survive a crash. 0: they may not, and nothing is scored.",
+            registry=r,
         ),
-        audit_failures=Counter("normalcy_audit_failures", "Commits that failed.", registry=r),
-        audit_dropped=Counter("normalcy_audit_dropped", "Refusals that are on no record.", registry=r),
-        refusals_summed=Counter("normalcy_refusals_summed", "Refusals that are on record in sums.", registry=r),
+        audit_failures=Counter("normalcy_audit_failures", "Failed audit commits.", registry=r),
+        audit_dropped=Counter("normalcy_audit_dropped", "Refusals that could not be recorded.", registry=r),
+        refusals_summed=Counter("normalcy_refusals_summed", "Refusals recorded in summaries.", registry=r),
         key_expiry_seconds=Gauge(
-            "normalcy_key_expiry_seconds", "Until the next API key expires; +Inf while none will.", registry=r
+            "normalcy_key_expiry_seconds", "Time until the next API key expires; +Inf if none will.", registry=r
         ),
         checkpoint_age_seconds=Gauge(
-            "normalcy_checkpoint_age_seconds", "Since the last good checkpoint of the audit, or the start.", registry=r
+            "normalcy_checkpoint_age_seconds",
+            "Time since the last successful audit checkpoint, or since the start.",
+            registry=r,
         ),
-        checkpoint_failures=Counter("normalcy_checkpoint_failures", "Checkpoints that failed.", registry=r),
+        checkpoint_failures=Counter("normalcy_checkpoint_failures", "Failed audit checkpoints.", registry=r),
     )
 
 
 def configure_logging(level: str, stream: TextIO) -> None:
-    """One JSON object per line, from our own loggers and from the libraries'."""
+    """One JSON object per line, for our own loggers and those of libraries."""
     stream = cast(TextIO, BestEffort(stream))
     structlog.configure(
         processors=[
@@ -112,7 +121,7 @@ def configure_logging(level: str, stream: TextIO) -> None:
 
 
 class BestEffort:
-    """A log without room, or without a reader, loses lines; whoever writes to it must not fail with it."""
+    """A stream that drops what cannot be written: a full disk or a closed pipe must not stop the service."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -128,7 +137,7 @@ class BestEffort:
 
 
 class LibraryFormatter(logging.Formatter):
-    """A library's line without its arguments and without the text of exceptions: both may hold a caller's values."""
+    """Leaves out the arguments of a message and the text of exceptions: both may contain patients' values."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -143,7 +152,7 @@ class LibraryFormatter(logging.Formatter):
 
 
 def describe_failure(error: BaseException) -> dict[str, str]:
-    """What went wrong and where, never with what: the type and the frames, without the message."""
+    """The type of an exception and its stack frames, without its message, which may contain patients' values."""
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     where = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))
     return {"error": type(error).__name__, "where": where}

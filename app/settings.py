@@ -1,7 +1,7 @@
-"""What is configured: one table of settings, and the frozen value that is built from it at the edge.
+"""The settings, read from environment variables (NORMALCY_…), an optional settings file, and files for secrets.
 
-`load_settings(os.environ)` is called once by a command; everything below receives the value. To add a
-setting, add a field to `Settings` and a row of the same name to `TABLE`; the documents are checked against the table.
+A command calls `load_settings(os.environ)` once and passes the result on. To add a setting, add a field to `Settings`
+and a row of the same name to `TABLE`; a test compares the documentation with the table.
 """
 
 import difflib
@@ -20,8 +20,8 @@ ENV_FILE = "NORMALCY_ENV_FILE"
 TEST_PREFIX = "NORMALCY_TEST_"  # read by the tests only
 
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
-ALIKE = 0.7  # of 1: PROT is like PORT, and hardly anything else is like anything
-SHORTEST_KEY = 32  # characters; 128 bits even if written in hexadecimal
+SIMILARITY = 0.7  # for suggestions (0 to 1): finds PORT for PROT, and hardly any false match
+MIN_KEY_LENGTH = 32  # characters: 128 bits even in hexadecimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Settings:
     port: int
     database_url: str = field(repr=False)  # empty: embedded SQLite
     database_tls: Literal["prefer", "disable", "require", "verify-full"]
-    database_tls_ca: str  # a file; empty unless verify-full
+    database_tls_ca: str  # path of a file; empty unless verify-full
     data_dir: Path
     models_dir: Path
     backend: Literal["numpy", "tensorflow"]
@@ -38,12 +38,12 @@ class Settings:
     commit: str
     log_level: Literal["debug", "info", "warning", "error"]
     metrics: Literal["open", "closed"]
-    subject_key: str = field(repr=False)  # empty: one is made in the data folder
+    subject_key: str = field(repr=False)  # empty: created in the data folder
     audit_budget_seconds: float
     allow_owner_login: bool
 
     def fingerprint(self) -> str:
-        """SHA-256 of everything that is no secret, so that a record can say under which settings it was made."""
+        """SHA-256 of all settings except secrets, so that the audit can show under which settings a record was made."""
         public = [f"{s.name}={getattr(self, s.field)}" for s in TABLE if not s.secret]
         return hashlib.sha256("\n".join(public).encode()).hexdigest()
 
@@ -89,7 +89,7 @@ def _postgres_url(text: str) -> str:
     url = text.replace("postgresql+asyncpg://", "postgresql://", 1)
     if url and not url.startswith(POSTGRES_SCHEMES):
         raise ValueError
-    _ = urlsplit(url).port  # raises ValueError for a port, or a host, that can be none
+    _ = urlsplit(url).port  # raises ValueError if the port or host is impossible
     return url
 
 
@@ -97,13 +97,13 @@ def _certificates(text: str) -> str:
     if text:
         try:
             ssl.create_default_context(cafile=text)
-        except OSError as error:  # not there, not readable, or without a certificate
+        except OSError as error:  # missing, not readable, or without a certificate
             raise ValueError from error
     return text
 
 
 def _key(text: str) -> str:
-    if text and len(text) < SHORTEST_KEY:
+    if text and len(text) < MIN_KEY_LENGTH:
         raise ValueError
     return text
 
@@ -113,74 +113,76 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         "port",
         "8000",
-        "port to listen on; 0 takes a free one",
-        "a whole number from 0 to 65535 (Kubernetes overwrites it for a Service of the same name: "
+        "port to listen on; 0: any free port",
+        "a whole number from 0 to 65535 (Kubernetes overwrites the variable if a Service is called normalcy: "
         "set enableServiceLinks to false)",
         _number(int, 0, 65535),
     ),
     Setting(
         "database_url",
         "",
-        "PostgreSQL of the audit, keys and activations; empty: an SQLite file under the data folder, one process",
-        "empty or of the form postgresql://user:password@host:port/name",
+        "PostgreSQL database of audit, keys and activations; empty: an SQLite file in the data folder, for one process",
+        "empty or postgresql://user:password@host:port/name",
         _postgres_url,
         secret=True,
     ),
     Setting(
         "database_tls",
         "prefer",
-        "TLS to PostgreSQL: prefer encrypts if the server can, require refuses a server that cannot, verify-full also "
-        "checks its certificate and name",
+        "TLS to PostgreSQL. prefer: encrypted if the server supports it; require: always encrypted; verify-full: also "
+        "checks the certificate and host name of the server",
         "prefer, disable, require or verify-full",
         _one_of("prefer", "disable", "require", "verify-full"),
     ),
     Setting(
         "database_tls_ca",
         "",
-        "file of the authorities whose certificates verify-full accepts (PEM)",
+        "file with the certificate authorities that verify-full accepts (PEM)",
         "empty or a readable file of certificates",
         _certificates,
     ),
-    Setting("data_dir", "var", "folder of the embedded database, secrets and checkpoints", "a folder", Path),
-    Setting("models_dir", "models_store", "the model store, read only for the service", "a folder", Path),
-    Setting("backend", "numpy", "what computes the posterior", "numpy or tensorflow", _one_of("numpy", "tensorflow")),
-    Setting("device", "auto", "device of the tensorflow backend", "auto, CPU or GPU", _one_of("auto", "CPU", "GPU")),
-    Setting("commit", "unknown", "commit of this build, repeated in every answer", "a commit"),
+    Setting("data_dir", "var", "folder for the embedded database, secrets and checkpoints", "a folder", Path),
+    Setting("models_dir", "models_store", "folder of the model store; the service only reads it", "a folder", Path),
+    Setting(
+        "backend", "numpy", "library that computes predictions", "numpy or tensorflow", _one_of("numpy", "tensorflow")
+    ),
+    Setting("device", "auto", "device for the tensorflow backend", "auto, CPU or GPU", _one_of("auto", "CPU", "GPU")),
+    Setting("commit", "unknown", "commit of this build, repeated in every response", "a commit"),
     Setting(
         "log_level",
         "info",
-        "least level that is logged",
+        "lowest level that is logged",
         "debug, info, warning or error",
         _one_of("debug", "info", "warning", "error"),
     ),
     Setting(
         "metrics",
         "closed",
-        "whether /metrics answers without a credential",
+        "open: /metrics needs no API key",
         "open or closed",
         _one_of("open", "closed"),
     ),
     Setting(
         "subject_key",
         "",
-        "key of the hash that stands for a patient reference; empty: made once in the data folder. "
-        "Replicas must share one",
-        f"empty or at least {SHORTEST_KEY} characters",
+        "key for hashing patient references; empty: created once in the data folder. "
+        "All replicas must use the same key",
+        f"empty or at least {MIN_KEY_LENGTH} characters",
         _key,
         secret=True,
     ),
     Setting(
         "audit_budget_seconds",
         "2.0",
-        "longest time from arrival to a durable record; after it the answer is refused",
+        "longest time from the arrival of a request to its durable record; after that the response is 503",
         "a number of seconds from 0.1 to 2",
         _number(float, 0.1, 2.0),
     ),
     Setting(
         "allow_owner_login",
         "false",
-        "true: serve although the login of the database URL could change or remove records (one login for everything, "
-        "as on a developer's machine). What is given up: a service that was taken over could rewrite its own audit",
+        "true: serve even if the login of the database URL can change or remove records (for example on a developer's "
+        "machine). A service that is taken over could then rewrite its own audit",
         "true or false",
         _true_or_false,
     ),
@@ -188,7 +190,7 @@ TABLE: tuple[Setting, ...] = (
 
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
-    """The settings of this process. Every problem is named at once, and no value is repeated."""
+    """Raises InvalidSettings with every problem at once. Messages never contain a value."""
     given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
     path = given.pop(ENV_FILE, "")
     problems: list[str] = []
@@ -203,7 +205,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
 
 
 def _tls_problems(values: Mapping[str, object]) -> list[str]:
-    """What is set must be what happens: a setting that something else overrules is refused."""
+    """A setting that another one would override is an error, so that what is set is what happens."""
     mode, authorities = values["database_tls"], values["database_tls_ca"]
     problems = []
     if mode == "verify-full" and not authorities:
@@ -211,7 +213,7 @@ def _tls_problems(values: Mapping[str, object]) -> list[str]:
     if authorities and mode != "verify-full":
         problems.append("NORMALCY_DATABASE_TLS_CA needs NORMALCY_DATABASE_TLS=verify-full.")
     if mode != "prefer" and "sslmode" in parse_qs(urlsplit(str(values["database_url"])).query):
-        problems.append("NORMALCY_DATABASE_TLS and the sslmode of NORMALCY_DATABASE_URL are both set; keep one.")
+        problems.append("NORMALCY_DATABASE_TLS and the sslmode of NORMALCY_DATABASE_URL are both set; remove one.")
     return problems
 
 
@@ -219,7 +221,7 @@ def _value(setting: Setting, given: Mapping[str, str], problems: list[str]) -> o
     text = given.get(setting.name, "")
     file = given.get(setting.name + "_FILE", "") if setting.secret else ""
     if text and file:
-        problems.append(f"{setting.name} and {setting.name}_FILE are both set; keep one.")
+        problems.append(f"{setting.name} and {setting.name}_FILE are both set; remove one.")
     elif file:
         text = _secret(file, setting.name + "_FILE", problems)
     try:
@@ -230,7 +232,7 @@ def _value(setting: Setting, given: Mapping[str, str], problems: list[str]) -> o
 
 
 def _secret(file: str, name: str, problems: list[str]) -> str:
-    """An empty one would quietly mean the default: another database, another key."""
+    """An empty file is an error: the default would silently be another database, or another key."""
     before = len(problems)
     text = _read(file, name, problems).strip()
     if not text and len(problems) == before:
@@ -240,14 +242,14 @@ def _secret(file: str, name: str, problems: list[str]) -> str:
 
 def _unknown(given: Mapping[str, str]) -> list[str]:
     known = sorted({s.name for s in TABLE} | {s.name + "_FILE" for s in TABLE if s.secret})
-    strangers = sorted(n for n in given if n not in known and not n.startswith(TEST_PREFIX))
-    return [f"There is no setting {name}.{_meant(name, known)}" for name in strangers]
+    unknown = sorted(name for name in given if name not in known and not name.startswith(TEST_PREFIX))
+    return [f"There is no setting {name}.{_suggestion(name, known)}" for name in unknown]
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
-    """Compared without the prefix that all of them share."""
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    """Names are compared without their common prefix."""
     fields = [each.removeprefix(PREFIX) for each in known]
-    nearest = difflib.get_close_matches(name.removeprefix(PREFIX), fields, n=1, cutoff=ALIKE)
+    nearest = difflib.get_close_matches(name.removeprefix(PREFIX), fields, n=1, cutoff=SIMILARITY)
     return f" Did you mean {PREFIX}{nearest[0]}?" if nearest else ""
 
 

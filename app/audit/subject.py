@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.errors import InvalidSettings
 from app.files import create_file
-from app.settings import SHORTEST_KEY, Settings
+from app.settings import MIN_KEY_LENGTH, Settings
 
 KEY_FILE = "subject.key"
 
@@ -39,6 +39,6 @@ def _own_key(file: Path) -> bytes:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         create_file(file, secrets.token_hex(32).encode())  # of several processes at once, the first one wins
     key = file.read_bytes().strip()
-    if len(key) < SHORTEST_KEY:
+    if len(key) < MIN_KEY_LENGTH:
         raise InvalidSettings([f"{file} does not hold a usable key: restore it, or set NORMALCY_SUBJECT_KEY."])
     return key

@@ -1,6 +1,5 @@
-"""The `normalcy` command. One file per command group; each imports what it needs when it runs.
+"""The `normalcy` command: one module per command or group of commands, registered in `main`.
 
-Late imports keep `normalcy models list` quick and let a serving installation, which has no TensorFlow, run
-every command that does not train. To add a command, write a function with typed options in the file of its
-group and register it in `main.py`.
+Each command imports what it needs when it runs. That keeps `normalcy --help` fast and lets an installation without
+TensorFlow run every command that does not train.
 """

@@ -1,4 +1,4 @@
-"""`normalcy audit`: is the record what was written, what does it say, does it still hold?"""
+"""`normalcy audit`: verify the audit, write checkpoints, show, replay and export records."""
 
 import re
 from collections.abc import Iterator
@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from app.cli.command import FromOption, ToOption, caller, counted, principal, run
-from app.cli.output import JsonOption, errors, progress_bar, say, show
+from app.cli.common import (
+    FromOption,
+    JsonOption,
+    ToOption,
+    caller,
+    counted,
+    principal,
+    progress_bar,
+    run,
+    say,
+    show,
+    warn,
+)
 from app.errors import NormalcyError
 from app.settings import Settings
 
@@ -19,32 +30,36 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Verify, checkpoint, show, replay and export the audit.", no_args_is_help=True)
 
-TAMPERED, COULD_NOT_CHECK = 1, 2
+DAMAGED, COULD_NOT_CHECK = 1, 2  # exit codes
 MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])", re.ASCII)
 COLUMNS = ("at", "kind", "request_id", "item", "principal", "route", "status", "model")
-SiteOption = Annotated[str | None, typer.Option("--site", help="Of one site only.")]
+SiteOption = Annotated[str | None, typer.Option("--site", help="Only records of this site.")]
+NewFileOption = Annotated[Path, typer.Option("--out", help="The file to write. An existing file is never overwritten.")]
 
 
 def _month(text: str) -> str:
-    """Anything else would leave out every chain, and nothing would look intact."""
+    """Raises ValueError for anything else, which would exclude every chain and so find nothing wrong."""
     if text and not MONTH.fullmatch(text):
-        raise ValueError("a month as 2026-11")
+        raise ValueError("not a month such as 2026-11")
     return text
 
 
 @group.command()
 def verify(
     since: Annotated[
-        str, typer.Option(parser=_month, metavar="YYYY-MM", help="Chains of this month and later only.")
+        str, typer.Option(parser=_month, metavar="YYYY-MM", help="Only chains of this month and later.")
     ] = "",
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Compare with this one; else with all that a service keeps in `checkpoints` of its folder."),
+        typer.Option(help="Compare with this checkpoint. Default: all checkpoints in the data folder."),
     ] = None,
-    no_checkpoint: Annotated[bool, typer.Option("--no-checkpoint", help="Compare with none.")] = False,
+    no_checkpoint: Annotated[bool, typer.Option("--no-checkpoint", help="Compare with no checkpoint.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Check every chain, and keys and activations against it. Exit 0: intact; 1: tampered with; 2: could not check."""
+    """Verify every chain of records, and compare keys and activations with their records.
+
+    Exit code 0: intact; 1: tampered with; 2: could not check.
+    """
     from app.services.verify_audit import verify_audit
 
     if checkpoint and no_checkpoint:
@@ -52,37 +67,41 @@ def verify(
     choice: CheckpointChoice = checkpoint or ("none" if no_checkpoint else "folder")
     with _any_failure_exits_with_2(), progress_bar("verifying") as report:
         found = run(lambda settings: verify_audit(settings, report, since, choice))
-    with _any_failure_exits_with_2():  # a verdict that nobody could read is none
-        show(found, json, lambda: _verdict(found))
+    with _any_failure_exits_with_2():  # a result that could not be printed must not look like tampering
+        show(found, json, lambda: _show_verification(found))
     if not found.intact:
-        raise typer.Exit(TAMPERED)
+        raise typer.Exit(DAMAGED)
 
 
 @group.command()
-def checkpoint(
-    out: Annotated[Path, typer.Option(help="The file to write; never overwritten.")], json: JsonOption = False
-) -> None:
-    """Write where every chain stands now. Keep it outside the database: only against it is a lost end noticed."""
+def checkpoint(out: NewFileOption, json: JsonOption = False) -> None:
+    """Write the current end of every chain to a file.
+
+    Store it outside the database: removed records at the end of a chain are detected only by comparison with it.
+    """
     from app.services.verify_audit import write_checkpoint
 
     taken = run(lambda settings: write_checkpoint(settings, out))
-    told = {"taken_at": taken.taken_at, "chains": len(taken.ends), "root": taken.root}
-    show(told, json, lambda: say(f"Wrote the ends of {counted(len(taken.ends), 'chain')} to {out}.\nRoot {taken.root}"))
+    chains = len(taken.ends)
+    report = {"taken_at": taken.taken_at, "chains": chains, "root": taken.root}
+    show(report, json, lambda: say(f"Wrote the ends of {counted(chains, 'chain')} to {out}.\nRoot {taken.root}"))
 
 
 @group.command("show")
 def show_records(
-    request_id: Annotated[str | None, typer.Argument(help="The request_id of an answer; else a list by time.")] = None,
+    request_id: Annotated[
+        str | None, typer.Argument(help="The request_id of a response. Default: list records by time.")
+    ] = None,
     start: FromOption = None,
     end: ToOption = None,
     site: SiteOption = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many records.")] = 100,
-    cursor: Annotated[str | None, typer.Option(help="Where an earlier list ended.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Show at most this many records.")] = 100,
+    cursor: Annotated[str | None, typer.Option(help="Continue where an earlier list ended.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """The records of a request, or a list in the order of time. Reading is itself recorded.
+    """Show the records of a request, or list records by time. Reading is itself recorded.
 
-    Exit 1: some of them are damaged, or there are none.
+    Exit code 1 if a record is damaged, or if the request has none.
     """
     from app.database.records import Filter
     from app.errors import UnknownRecord
@@ -93,7 +112,7 @@ def show_records(
     if request_id is not None and not page.records:
         raise UnknownRecord
 
-    def people() -> None:
+    def print_text() -> None:
         if request_id is not None:
             for record in page.records:
                 Console().print_json(data=record)
@@ -103,58 +122,65 @@ def show_records(
         if page.cursor:
             say(f"More: --cursor {page.cursor}")
 
-    show({"records": page.records, "cursor": page.cursor}, json, people)
-    _end_with_damage([record for record in page.records if record["damaged"]])
+    show({"records": page.records, "cursor": page.cursor}, json, print_text)
+    damaged = [record for record in page.records if record["damaged"]]
+    for record in damaged:
+        warn(f"normalcy: Damaged: {_damage(record, record['damage'])}")
+    if damaged:
+        raise typer.Exit(DAMAGED)
 
 
 @group.command()
 def replay(
-    request_id: Annotated[str, typer.Argument(help="The request_id of an answer.")],
-    item: Annotated[int | None, typer.Option(min=0, help="One item of a study or batch.")] = None,
+    request_id: Annotated[str, typer.Argument(help="The request_id of a response.")],
+    item: Annotated[int | None, typer.Option(min=0, help="Only this item of a study or batch.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Answer a recorded request again with the recorded version. Exit 0: identical; 1: not; 2: could not replay."""
+    """Score a recorded request again with the recorded model version, and compare.
+
+    Exit code 0: identical; 1: different; 2: could not replay.
+    """
 
     async def work(settings: Settings) -> dict[str, Any]:
         from app.runtime.command import command_runtime
-        from app.services.replay import replay as answer_again
+        from app.services.replay import replay as replay_request
 
-        async with command_runtime(settings, "audit replay") as service:
-            return await answer_again(service, caller(settings, "audit replay"), request_id, item)
+        async with command_runtime(settings, "audit replay") as runtime:
+            return await replay_request(runtime, caller(settings, "audit replay"), request_id, item)
 
     with _any_failure_exits_with_2():
         found = run(work)
 
-    def people() -> None:
+    def print_text() -> None:
         verdict = "Identical" if found["identical"] else "Not identical"
         largest = f"largest relative difference {found['max_relative_difference']:.1e}"
         say(f"{verdict}: {counted(found['replayed'], 'score')}, {largest}.")
         for name in found["fields"]:
             say(f"  {name}")
-        for one in found["damaged"]:
-            say(f"Damaged: {_damage(one, one)}")
+        for damaged in found["damaged"]:
+            say(f"Damaged: {_damage(damaged, damaged)}")
 
     with _any_failure_exits_with_2():
-        show(found, json, people)
+        show(found, json, print_text)
     if not found["identical"]:
         raise typer.Exit(1)
 
 
 @group.command()
 def export(
-    out: Annotated[Path, typer.Option(help="The file to write; never overwritten.")],
+    out: NewFileOption,
     kind: Annotated[
         Literal["csv", "fhir"],
-        typer.Option("--format", help="csv: everything; fhir: AuditEvent (R4) as NDJSON, without values."),
+        typer.Option("--format", help="csv: everything; fhir: AuditEvent (R4) as NDJSON, without patients' values."),
     ] = "csv",
     start: FromOption = None,
     end: ToOption = None,
     site: SiteOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write records to a file in the order of time. The CSV holds patients' values; exporting is itself recorded.
+    """Write records to a file, in order of time. The export is itself recorded. The CSV contains patients' values.
 
-    Exit 1: some of them are damaged, and marked so in the file.
+    Exit code 1 if a record is damaged; it is marked in the file.
     """
     from app.database.records import Filter
     from app.formats import audit_csv, fhir_audit_event
@@ -167,64 +193,57 @@ def export(
 
     with progress_bar("exporting") as report:
         exported = run(lambda settings: export_records(settings, principal(), wanted, out, layout, report))
-    show(
-        exported, json, lambda: say(f"Wrote {counted(exported.records, 'record')} to {out}.\nDigest {exported.sha256}")
-    )
+    written = f"Wrote {counted(exported.records, 'record')} to {out}.\nDigest {exported.sha256}"
+    show(exported, json, lambda: say(written))
     if exported.damaged:
-        errors.print(f"normalcy: {counted(exported.damaged, 'damaged record')}, marked so in the file.", markup=False)
-        raise typer.Exit(TAMPERED)
+        warn(f"normalcy: {counted(exported.damaged, 'damaged record')}, marked so in the file.")
+        raise typer.Exit(DAMAGED)
 
 
 @contextmanager
 def _any_failure_exits_with_2() -> Iterator[None]:
-    """Whatever goes wrong: an exit of 1 would say that something is known to be wrong."""
+    """Exit code 1 is reserved for results: the audit is damaged, the replay differs."""
     try:
         yield
     except NormalcyError as error:
-        errors.print(f"normalcy: {error}", markup=False)
+        warn(f"normalcy: {error}")
         raise typer.Exit(COULD_NOT_CHECK) from error
-    except (Exception, KeyboardInterrupt, SystemExit) as error:  # the last: a reader who hung up
-        errors.print(f"normalcy: Could not check: {type(error).__name__}.", markup=False)
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # SystemExit: nobody reads the output
+        warn(f"normalcy: Could not check: {type(error).__name__}.")
         raise typer.Exit(COULD_NOT_CHECK) from error
 
 
-def _verdict(found: "AuditVerification") -> None:
+def _show_verification(found: "AuditVerification") -> None:
     for warning in found.warnings:
         say(f"Warning: {warning}")
     for chain in found.open_chains:
-        say(f"Open: chain {chain.chain_id} ends with row {chain.seq} at {chain.at}; its writer still runs, or died.")
-    for one in found.tampering:
-        say(f"{one.damage}: {_where(one)}{one.detail}.")
+        say(f"Open: chain {chain.chain_id} ends with row {chain.seq} at {chain.at}; its writer still runs, or crashed.")
+    for tampering in found.tampering:
+        say(f"{tampering.damage}: {_where(tampering)}{tampering.detail}.")
     for row in found.rows:
         which = f"row {row.row} of {row.table}" if row.row else f"a row of {row.table}"
         on_record = f" (record {row.record_id})" if row.record_id else ""
         say(f"{row.damage}: {which}{on_record}: {row.detail}.")
     verdict = "Intact" if found.intact else "TAMPERED WITH"
     counts = f"{counted(found.records, 'record')} in {counted(found.chains, 'chain')}"
-    say(f"{verdict}: {counts}, against {_checkpoints(found)}.")
+    say(f"{verdict}: {counts}, compared with {_checkpoints(found)}.")
 
 
-def _where(one: "Tampering") -> str:
-    if one.chain_id is None:
+def _where(tampering: "Tampering") -> str:
+    if tampering.chain_id is None:
         return ""
-    record = f"record {one.record_id}" if one.record_id else "a record that is missing"
-    request = f", request {one.request_id}" if one.request_id else ""
-    return f"{record}{request} (chain {one.chain_id} of {one.month}, row {one.seq}): "
+    record = f"record {tampering.record_id}" if tampering.record_id else "a missing record"
+    request = f", request {tampering.request_id}" if tampering.request_id else ""
+    return f"{record}{request} (chain {tampering.chain_id} of {tampering.month}, row {tampering.seq}): "
 
 
 def _checkpoints(found: "AuditVerification") -> str:
     if not found.checkpoints:
         return "no checkpoint"
-    newest = found.checkpoints[-1]
-    of = "of" if len(found.checkpoints) == 1 else "the newest of"
-    return f"{counted(len(found.checkpoints), 'checkpoint')}, {of} {newest.taken_at}"
-
-
-def _end_with_damage(damaged: list[dict[str, Any]]) -> None:
-    for record in damaged:
-        errors.print(f"normalcy: Damaged: {_damage(record, record['damage'])}", markup=False)
-    if damaged:
-        raise typer.Exit(TAMPERED)
+    newest = found.checkpoints[-1].taken_at
+    if len(found.checkpoints) == 1:
+        return f"1 checkpoint of {newest}"
+    return f"{len(found.checkpoints)} checkpoints, the newest of {newest}"
 
 
 def _damage(record: dict[str, Any], damage: dict[str, Any]) -> str:
@@ -234,5 +253,5 @@ def _damage(record: dict[str, Any], damage: dict[str, Any]) -> str:
 def _line(record: dict[str, Any]) -> str:
     model = record.get("model") or {}
     cells = {**record, "model": f"{model['site']} {model['version']}" if model else None}
-    marked = ["DAMAGED"] if record["damaged"] else []
-    return "  ".join(["-" if cells.get(name) is None else str(cells[name]) for name in COLUMNS] + marked)
+    mark = ["DAMAGED"] if record["damaged"] else []
+    return "  ".join(["-" if cells.get(name) is None else str(cells[name]) for name in COLUMNS] + mark)

@@ -1,22 +1,24 @@
-"""`normalcy db`: bring the database to the tables of this program."""
+"""`normalcy db`: migrate the database."""
 
 import typer
 
-from app.cli.command import run
-from app.cli.output import JsonOption, say, show
+from app.cli.common import JsonOption, run, say, show
 from app.settings import Settings
 
-group = typer.Typer(help="Migrate the database.", no_args_is_help=True)
+group = typer.Typer(help="Upgrade the database schema.", no_args_is_help=True)
 
 
 @group.callback()
 def _group() -> None:
-    """Migrate the database."""
+    """Upgrade the database schema."""
 
 
 @group.command()
 def upgrade(json: JsonOption = False) -> None:
-    """Migrate to the newest tables. Harmless to repeat; on PostgreSQL also makes the audit's months ahead."""
+    """Apply all pending migrations, and on PostgreSQL create the audit's partitions for the coming months.
+
+    It is safe to run it again.
+    """
     from app.database.engine import open_database
     from app.database.migrate import pending_migrations
     from app.database.migrate import upgrade as migrate
@@ -24,16 +26,16 @@ def upgrade(json: JsonOption = False) -> None:
     async def work(settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
         database = open_database(settings, statement_seconds=None)
         try:
-            missing = await pending_migrations(database)
-            return missing, await migrate(database)
+            pending = await pending_migrations(database)
+            return pending, await migrate(database)
         finally:
             await database.close()
 
     applied, notes = run(work)
 
-    def people() -> None:
+    def print_text() -> None:
         say(f"Applied {', '.join(applied)}." if applied else "The database is up to date.")
         for note in notes:
             say(f"Note: {note}")
 
-    show({"applied": applied, "notes": notes}, json, people)
+    show({"applied": applied, "notes": notes}, json, print_text)

@@ -1,4 +1,4 @@
-"""`normalcy evaluate`: a labelled table in, figures and plots out."""
+"""`normalcy evaluate`: measure a version on labelled people."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,8 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from app.cli.models import DEFAULT_STORE, ModelsOption
-from app.cli.output import JsonOption, say, show
+from app.cli.common import DEFAULT_STORE, JsonOption, ModelsOption, say, show
 from app.errors import NotInstalled
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""`normalcy keys`: who may ask the service for what."""
+"""`normalcy keys`: create, list and revoke API keys."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,8 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from app.cli.command import principal, run
-from app.cli.output import JsonOption, errors, say, show
+from app.cli.common import JsonOption, principal, run, say, show, warn
 from app.domain.scopes import Scope
 from app.settings import Settings
 
@@ -18,55 +17,58 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
 
-LONGEST_NAME = 128
+MAX_NAME_LENGTH = 128
 
 
 @group.command()
 def create(
-    name: Annotated[str, typer.Option(help="Whom the key is for, as `ward 7 front end`.")],
-    scope: Annotated[list[Scope], typer.Option(help="What it may do; repeat for several.")],
-    days: Annotated[int, typer.Option(min=0, max=36_500, help="Valid for so long; 0: it never expires.")] = 365,
+    name: Annotated[str, typer.Option(help="Whom the key is for, for example `ward 7 front end`.")],
+    scope: Annotated[list[Scope], typer.Option(help="What the key may do. Repeat for several scopes.")],
+    days: Annotated[int, typer.Option(min=0, max=36_500, help="Days until it expires; 0: it never expires.")] = 365,
     new_database: Annotated[
-        bool, typer.Option("--new-database", help="Make an embedded database where the data folder has none.")
+        bool, typer.Option("--new-database", help="Create an embedded database if the data folder has none.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Make a key. It is printed once, alone on standard output, and kept as a hash only. Making it is recorded."""
+    """Create a key. It is printed once, as the only line on standard output; only its hash is stored.
+
+    The audit records who created it.
+    """
     from app.clock import utc_now
     from app.runtime.command import database_location
     from app.services.manage_keys import create_key
 
-    if not (0 < len(name) <= LONGEST_NAME and name.isprintable()):
-        raise typer.BadParameter(f"1 to {LONGEST_NAME} printable characters", param_hint="--name")
+    if not (0 < len(name) <= MAX_NAME_LENGTH and name.isprintable()):
+        raise typer.BadParameter(f"1 to {MAX_NAME_LENGTH} printable characters", param_hint="--name")
 
     async def work(settings: Settings) -> "NewKey":
-        errors.print(f"Database: {database_location(settings)}", markup=False)
+        warn(f"Database: {database_location(settings)}")
         return await create_key(settings, principal(), name, scope, days, new_database)
 
-    made = run(work)
+    new = run(work)
 
-    def people() -> None:
-        typer.echo(made.text)
-        until = f"until {made.key.expires_at}" if made.key.expires_at else "for ever"
-        errors.print(f"Key {made.key.key_id} for {name}: {', '.join(scope)}, {until}.", markup=False)
-        errors.print("It is not shown again. Every caller of the service needs a key from now on.", markup=False)
+    def print_text() -> None:
+        typer.echo(new.text)
+        until = f"valid until {new.key.expires_at}" if new.key.expires_at else "without expiry"
+        warn(f"Key {new.key.key_id} for {name}: {', '.join(scope)}, {until}.")
+        warn("It is not shown again. From now on every request to the service needs a key.")
 
-    show({"key": made.text, **_told(made.key, utc_now())}, json, people)
-    if made.key.expires_at is None:
-        errors.print("Warning: this key never expires. Should it leak, it opens the service until it is revoked.")
+    show({"key": new.text, **_describe(new.key, utc_now())}, json, print_text)
+    if new.key.expires_at is None:
+        warn("Warning: this key never expires. If it leaks, it can be used until it is revoked.")
 
 
 @group.command("list")
 def list_all(json: JsonOption = False) -> None:
-    """Every key, the revoked and expired ones too, and how soon a live one expires. Never a secret."""
+    """List every key, including revoked and expired ones. Secrets are never shown."""
     from app.clock import utc_now
     from app.services.manage_keys import list_keys
 
-    keys = [_told(key, utc_now()) for key in run(list_keys)]
+    keys = [_describe(key, utc_now()) for key in run(list_keys)]
 
-    def people() -> None:
+    def print_text() -> None:
         if not keys:
-            say("No API key exists: the service answers this machine only, without a credential.")
+            say("No API key exists: requests are accepted from this machine only, without a key.")
             return
         table = Table("id", "name", "scopes", "created", "expires", "state")
         for key in keys:
@@ -75,20 +77,22 @@ def list_all(json: JsonOption = False) -> None:
             table.add_row(key["key_id"], escape(key["name"]), ", ".join(key["scopes"]), *days, state)
         Console().print(table)
 
-    show(keys, json, people)
+    show(keys, json, print_text)
 
 
 @group.command()
 def revoke(key_id: Annotated[str, typer.Argument(help="The id of the key.")], json: JsonOption = False) -> None:
-    """End a key, at once and for good. Running services notice within a second. Revoking is recorded."""
+    """Revoke a key, permanently. Running services reject it within a second. The audit records who revoked it."""
     from app.clock import utc_now
     from app.services.manage_keys import revoke_key
 
     key = run(lambda settings: revoke_key(settings, principal(), key_id))
-    show(_told(key, utc_now()), json, lambda: say(f"Key {key.key_id} ({key.name}) is revoked since {key.revoked_at}."))
+    show(
+        _describe(key, utc_now()), json, lambda: say(f"Key {key.key_id} ({key.name}) was revoked at {key.revoked_at}.")
+    )
 
 
-def _told(key: "ApiKey", now: datetime) -> dict[str, Any]:
+def _describe(key: "ApiKey", now: datetime) -> dict[str, Any]:
     state = "revoked" if key.revoked_at else "live" if key.is_live(now) else "expired"
     return {
         "key_id": key.key_id,

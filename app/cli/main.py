@@ -1,4 +1,4 @@
-"""The root of the command line: every group in one place, every failure as one sentence."""
+"""The `normalcy` command: registers every command, and reports every failure as one sentence."""
 
 import os
 import sys
@@ -7,8 +7,8 @@ from typing import Annotated, NoReturn
 import typer
 
 import app
-from app.cli import activate, audit, bench, bench_paper, cohort, db, evaluate, keys, models, score, serve, train
-from app.cli.output import errors, say
+from app.cli import audit, bench, cohort, db, evaluate, keys, models, score, serve, train
+from app.cli.common import say, warn
 from app.errors import NormalcyError, NotInstalled
 
 cli = typer.Typer(name="normalcy", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -16,13 +16,11 @@ cli.command("serve")(serve.serve)
 cli.command("score")(score.score)
 cli.command("train")(train.train)
 cli.command("evaluate")(evaluate.evaluate)
-models.group.command("activate")(activate.activate)
 cli.add_typer(models.group, name="models")
 cli.add_typer(audit.group, name="audit")
 cli.add_typer(keys.group, name="keys")
 cli.add_typer(db.group, name="db")
 cli.add_typer(cohort.group, name="cohort")
-bench.group.command("paper")(bench_paper.paper)
 cli.add_typer(bench.group, name="bench")
 
 
@@ -35,7 +33,7 @@ def _version(wanted: bool) -> None:
 @cli.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Is this aorta wider than it should be for this person, and how sure can we be?"""
@@ -54,10 +52,10 @@ def main() -> None:
         if error.name is None or error.name.partition(".")[0] == app.__name__:
             raise
         _fail(str(NotInstalled(error.name)))
-    except OSError as error:  # a file or folder that is missing, in the way, or not ours
+    except OSError as error:  # a file or folder that is missing, exists already, or is not accessible
         _fail(f"{error.filename} cannot be used: {error.strerror}." if error.filename else str(error))
 
 
 def _fail(sentence: str) -> NoReturn:
-    errors.print(f"normalcy: {sentence}", markup=False)
+    warn(f"normalcy: {sentence}")
     sys.exit(1)

@@ -1,7 +1,6 @@
-"""`normalcy models`: what is in the model store, and whether it is what it says."""
+"""`normalcy models`: list, show, verify and activate published versions."""
 
 import errno
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,17 +8,16 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.table import Table
 
-from app.cli.output import JsonOption, say, show
+from app.cli.common import DEFAULT_STORE, JsonOption, ModelsOption, principal, run, say, show
 
-group = typer.Typer(help="List, show, verify and activate the published models.", no_args_is_help=True)
+group = typer.Typer(help="List, show, verify and activate published models.", no_args_is_help=True)
 
-ModelsOption = Annotated[Path, typer.Option("--models", envvar="NORMALCY_MODELS_DIR", help="The model store.")]
-DEFAULT_STORE = Path("models_store")
+DIGEST_LENGTH = 16  # characters shown in the table; enough to tell versions apart
 
 
 @group.command("list")
 def list_versions(models: ModelsOption = DEFAULT_STORE, json: JsonOption = False) -> None:
-    """Every published version, the cohort that it was trained on, and its digest."""
+    """List every published version with its cohort and digest."""
     from app.store import load, verify
 
     if not models.is_dir():
@@ -34,56 +32,79 @@ def list_versions(models: ModelsOption = DEFAULT_STORE, json: JsonOption = False
         rows.append(row | {"cohort": card.cohort.name, "people": card.cohort.size, "created_at": card.created_at,
                            "sha256": found.sha256 or ""})  # fmt: skip
 
-    def people() -> None:
+    def print_text() -> None:
         if not rows:
             say(f"No version is published in {models}.")
             return
         table = Table(*rows[0])
         for row in rows:
             day, digest = str(row["created_at"])[:10], str(row["sha256"])
-            short = digest if digest.startswith("refused") else digest[:16]  # enough to tell versions apart
+            short = digest if digest.startswith("refused") else digest[:DIGEST_LENGTH]
             table.add_row(*map(str, (row | {"created_at": day, "sha256": short}).values()))
         Console().print(table)
 
-    show(rows, json, people)
+    show(rows, json, print_text)
 
 
 @group.command("show")
 def show_card(
-    site: Annotated[str, typer.Argument(help="The site, as SoV.")],
-    version: Annotated[str | None, typer.Argument(help="The version; the highest if left out.")] = None,
+    site: Annotated[str, typer.Argument(help="The site, for example SoV.")],
+    version: Annotated[str | None, typer.Argument(help="The version. Default: the highest.")] = None,
     models: ModelsOption = DEFAULT_STORE,
     json: JsonOption = False,
 ) -> None:
-    """The model card of a version."""
+    """Show the model card of a version."""
     from app.formats.card_markdown import card_markdown
     from app.store import highest_version, load
     from app.training.gates import calibration_gates
 
     model = load(models, site, version or highest_version(models, site))
-    answer = {"sha256": model.ref.sha256, "card": model.card}
     text = card_markdown(model.card, calibration_gates(model.card.calibration))
-    show(answer, json, lambda: Console().print(Markdown(text)))
+    show({"sha256": model.ref.sha256, "card": model.card}, json, lambda: Console().print(Markdown(text)))
 
 
 @group.command()
 def verify(
-    site: Annotated[str | None, typer.Argument(help="The site; every site if left out.")] = None,
-    version: Annotated[str | None, typer.Argument(help="The version; every version if left out.")] = None,
+    site: Annotated[str | None, typer.Argument(help="The site. Default: every site.")] = None,
+    version: Annotated[str | None, typer.Argument(help="The version. Default: every version.")] = None,
     models: ModelsOption = DEFAULT_STORE,
     json: JsonOption = False,
 ) -> None:
-    """Check every byte against its digest and run the golden cases. Exit 1 if a version is refused or none is there."""
+    """Check the files of each version against their digests and run its golden cases.
+
+    Exit code 1 if a version is damaged or none is published.
+    """
     from app.services.verify_models import verify_models
 
     results = verify_models(models, site, version)
 
-    def people() -> None:
+    def print_text() -> None:
         for result in results:
             say(f"{result.site} {result.version}: {result.finding}")
         if not results:
             say(f"No version is published in {models}.")
 
-    show(results, json, people)
+    show(results, json, print_text)
     if not results or not all(result.intact for result in results):
         raise typer.Exit(1)
+
+
+@group.command()
+def activate(
+    site: Annotated[str, typer.Argument(help="The site, for example SoV.")],
+    version: Annotated[str, typer.Argument(help="The published version, for example 1.1.0.")],
+    json: JsonOption = False,
+) -> None:
+    """Verify a version and make it the current one. The activation is recorded in the audit.
+
+    Running services switch to it within two seconds.
+    """
+    from app.services.activate_model import activate_from_command
+
+    activation = run(lambda settings: activate_from_command(settings, site, version, principal()))
+
+    def print_text() -> None:
+        say(f"{site} {version} is current since {activation['activated_at']} ({activation['sha256']}).")
+        say("Running services switch to it within two seconds. If one cannot, its /health/ready says why.")
+
+    show(activation, json, print_text)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.command import caller, counted, run
-from app.cli.output import JsonOption, Report, progress_bar, say, show
+from app.cli.common import JsonOption, Report, caller, counted, progress_bar, run, say, show
 from app.files import decimal_number, has_decimal_comma
 from app.schemas.errors import COMMA_HINT
 from app.schemas.fields import FieldSpec, leaves, nested, spec

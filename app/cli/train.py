@@ -1,4 +1,4 @@
-"""`normalcy train`: a hospital's table in, a published version out."""
+"""`normalcy train`: train a model on a table of healthy people and publish it."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.cli.models import DEFAULT_STORE, ModelsOption
-from app.cli.output import JsonOption, errors, progress_bar, say, show
+from app.cli.common import DEFAULT_STORE, JsonOption, ModelsOption, progress_bar, say, show, warn
 from app.domain.card import NOT_GAUSSIAN
 from app.domain.convention import Convention, Edge, Modality, Phase
 from app.errors import GateFailed, NotInstalled
@@ -53,7 +52,7 @@ def train(
     check_new_version(models, site, version)  # before minutes of work, not after
     people, warnings = accepted_table(table, diameter_column)
     for warning in warnings:
-        errors.print(f"Warning: {warning}", markup=False)
+        warn(f"Warning: {warning}")
     recipe = Recipe(
         kernel=kernel,
         inducing_share=inducing_share,

@@ -24,7 +24,7 @@ import msgspec
 
 from app.audit.chain import genesis, link, new_chain
 from app.audit.records import NewRecord, encode
-from app.cli.command import caller
+from app.cli.common import caller
 from app.clock import month_of, utc_now
 from app.database.engine import Database, open_database
 from app.database.migrate import upgrade

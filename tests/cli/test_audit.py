@@ -67,7 +67,7 @@ class TestVerify:
         done = normalcy("audit", "verify", "--json")
         assert done.code == 0
         assert (done.json["intact"], done.json["records"], done.json["chains"]) == (True, 3, 1)
-        assert normalcy("audit", "verify").out == "Intact: 3 records in 1 chain, against no checkpoint.\n"
+        assert normalcy("audit", "verify").out == "Intact: 3 records in 1 chain, compared with no checkpoint.\n"
 
     @pytest.mark.parametrize(
         ("statement", "damage", "seq"),
@@ -90,7 +90,7 @@ class TestVerify:
         assert (found["damage"], found["seq"], found["record_id"]) == (damage, seq, record_id if is_there else None)
         said = normalcy("audit", "verify")
         assert said.code == 1
-        assert said.out.startswith(f"{damage}: {'record ' + record_id if is_there else 'a record that is missing'}")
+        assert said.out.startswith(f"{damage}: {'record ' + record_id if is_there else 'a missing record'}")
         assert "TAMPERED WITH" in said.out
 
     def test_beside_what_is_missing_the_record_before_it_is_named(
@@ -119,7 +119,7 @@ class TestVerify:
         self, normalcy: Normalcy, settings: Settings, tmp_path: Path
     ) -> None:
         checkpoint_in_folder(normalcy, settings)
-        assert "against 1 checkpoint, of 20" in normalcy("audit", "verify").out
+        assert "compared with 1 checkpoint of 20" in normalcy("audit", "verify").out
         tamper(settings, "DELETE FROM audit_records WHERE kind = 'seal'")
         later = tmp_path / "later.jsonl"
         assert normalcy("audit", "checkpoint", "--out", later).code == 0
@@ -176,7 +176,7 @@ class TestVerify:
         older = checkpoint_in_folder(normalcy, settings)  # named as the first release did: sorts behind the other
         newer = older.with_name("2026-11-15-sqlite.jsonl")
         newer.write_bytes(re.sub(rb'"taken_at":"[^"]+"', b'"taken_at":"2999-01-01T00:00:00.000Z"', older.read_bytes()))
-        assert "against 2 checkpoints, the newest of 2999-01-01" in normalcy("audit", "verify").out
+        assert "compared with 2 checkpoints, the newest of 2999-01-01" in normalcy("audit", "verify").out
 
     def test_a_broken_checkpoint_in_the_folder_cannot_be_checked_against(
         self, normalcy: Normalcy, settings: Settings
@@ -200,7 +200,7 @@ class TestVerify:
         tamper(settings, "DELETE FROM audit_records WHERE kind = 'seal'")
         done = normalcy("audit", "verify")
         assert done.code == 0
-        assert "its writer still runs, or died" in done.out
+        assert "its writer still runs, or crashed" in done.out
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ class TestShow:
 
     def test_an_unknown_request_is_one_sentence(self, normalcy: Normalcy) -> None:
         done = normalcy("audit", "show", "nobody")
-        assert (done.code, done.out, done.err) == (1, "", "normalcy: The audit holds no such record.\n")
+        assert (done.code, done.out, done.err) == (1, "", "normalcy: The audit has no such record.\n")
 
     def test_nothing_is_shown_that_cannot_be_recorded(
         self, normalcy: Normalcy, settings: Settings, request_id: str

@@ -31,8 +31,8 @@ def test_a_postgresql_database_is_migrated_on_command_only(alone: Normalcy) -> N
     for words in (["keys", "list"], ["models", "activate", "SoV", "1.0.0"], ["audit", "show"]):
         done = alone(*words)
         assert done.code == 1
-        waits = "The database waits for 0001, 0002, 0003, 0004, 0005, 0006"
-        assert done.err == f"normalcy: {waits}: run `normalcy db upgrade` once, then start again.\n"
+        needs = "The database needs the migrations 0001, 0002, 0003, 0004, 0005, 0006"
+        assert done.err == f"normalcy: {needs}: run `normalcy db upgrade`, then start again.\n"
     check_upgrade(alone)
     assert alone("keys", "list").code == 0
 

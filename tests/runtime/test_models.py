@@ -82,3 +82,14 @@ def test_what_is_not_there_is_named(models_dir: Path) -> None:
             await loaded_models.fetch("SoV", "1.0.0", "0" * 64)
 
     asyncio.run(main())
+
+
+def test_files_that_are_not_those_on_record_are_to_be_restored(models_dir: Path) -> None:
+    async def main() -> str:
+        with pytest.raises(InvalidArtefact) as caught:
+            await LoadedModels(models_dir, BACKEND).fetch("SoV", "1.0.0", "0" * 64)
+        return str(caught.value)
+
+    message = asyncio.run(main())
+    assert message.startswith("SHA256SUMS: the digest of SoV 1.0.0 is not the one on record")
+    assert message.endswith("Restore the original files.")

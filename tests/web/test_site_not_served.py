@@ -20,6 +20,7 @@ from tests.web.serving import READING, Running, on_database, serving
 from tests.web.test_activation import damage, until, version_of
 
 AA = "/v1/sites/AA/score"
+REMEDY = "To serve SoV, repair that version or activate another one: `normalcy models activate SoV VERSION`."
 UNRECORDED = text(
     "INSERT INTO activations (site, version, sha256, activated_at, activated_by, month, chain_id, seq) "
     "VALUES ('SoV', '1.0.0', :sha256, '2026-11-17T10:00:00.000Z', 'nobody', '2026-11', :chain, 2)"
@@ -69,6 +70,7 @@ def test_the_other_site_is_served_and_everything_tells_of_it(
     [line] = [json.loads(line) for line in log.getvalue().splitlines() if "site not served" in line]
     assert (line["level"], line["site"]) == ("error", "SoV")
     assert reason in line["reason"]
+    assert line["reason"].endswith(REMEDY)
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
@@ -94,6 +96,7 @@ def check_that_only_aa_is_served(running: Running, reason: str) -> None:
     assert [warning.code for warning in ready.warnings] == ["site_not_served"]
     assert ready.warnings[0].message.startswith("SoV is not served")
     assert reason in ready.warnings[0].message
+    assert ready.warnings[0].message.endswith(REMEDY)
     listed = Sites.model_validate(running.client.get("/v1/sites").json(), strict=True)
     assert {site.site: site.current for site in listed.sites} == {"AA": "1.0.0", "SoV": None}
     assert running.client.get("/openapi.json").status_code == 200

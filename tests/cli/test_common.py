@@ -4,14 +4,14 @@ import re
 import pytest
 from rich.console import Console
 
-from app.cli import output
+from app.cli import common
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, *reports: tuple[str, float]) -> str:
     """The last line that a bar wrote."""
     screen = io.StringIO()
-    monkeypatch.setattr(output, "errors", Console(file=screen, force_terminal=True, width=120, color_system=None))
-    with output.progress_bar("loading the libraries") as report:
+    monkeypatch.setattr(common, "errors", Console(file=screen, force_terminal=True, width=120, color_system=None))
+    with common.progress_bar("loading the libraries") as report:
         for what, share in reports:
             report(what, share)
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())

@@ -1,0 +1,130 @@
+"""What the commands share: settings and event loop, who is calling, common options, output for people and programs."""
+
+import asyncio
+import os
+import pwd
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    Task,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from app.clock import iso_timestamp
+from app.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from app.runtime.credentials import Caller
+
+T = TypeVar("T")
+Report = Callable[[str, float], None]  # the current step, and the share of all work that is done (0 to 1)
+
+DEFAULT_STORE = Path("models_store")
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ModelsOption = Annotated[Path, typer.Option("--models", envvar="NORMALCY_MODELS_DIR", help="The model store.")]
+FromOption = Annotated[
+    str | None,
+    typer.Option("--from", parser=iso_timestamp, metavar="TIME", help="From this time on (ISO 8601; UTC by default)."),
+]
+ToOption = Annotated[
+    str | None,
+    typer.Option("--to", parser=iso_timestamp, metavar="TIME", help="Before this time (ISO 8601; UTC by default)."),
+]
+
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def run(work: Callable[[Settings], Coroutine[Any, Any, T]]) -> T:
+    """Run the asynchronous part of a command with the settings of the environment."""
+    from app.observability import configure_logging
+
+    settings = load_settings(os.environ)
+    configure_logging("error", sys.stderr)  # a command fails with a sentence, not with a log
+    return asyncio.run(work(settings))
+
+
+def principal() -> str:
+    """The name for the audit: the user as the operating system knows it, whatever the environment says."""
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # containers run as users without a name
+        user = str(os.getuid())
+    return f"command-line:{user}"
+
+
+def caller(settings: Settings, command: str) -> "Caller":
+    """The caller of a use case. What it records must be durable within the audit budget from now on."""
+    import uuid_utils
+
+    from app.runtime.credentials import Caller
+
+    deadline = asyncio.get_running_loop().time() + settings.audit_budget_seconds
+    return Caller(principal(), str(uuid_utils.uuid7()), f"normalcy {command}", deadline)
+
+
+def say(text: str) -> None:
+    """Print a line on standard output."""
+    Console(highlight=False, soft_wrap=True).print(text, markup=False)
+
+
+def warn(text: str) -> None:
+    """Print a line on standard error."""
+    errors.print(text, markup=False)
+
+
+def show(value: Any, as_json: bool, print_text: Callable[[], None]) -> None:
+    """Print the result of a command: as JSON, or as text by calling `print_text`."""
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    else:
+        print_text()
+
+
+def counted(number: int, noun: str) -> str:
+    """1 record, 2 records"""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Report]:
+    """A bar on standard error with the time left; nothing if standard error is not a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        _TimeLeft(),
+    )
+    with Progress(*columns, console=errors, transient=True) as bar:
+        task = bar.add_task(title, total=1.0, has_moved=False)
+
+        def report(step: str, share: float) -> None:
+            has_moved = bar.tasks[0].description == step
+            bar.update(task, description=step, completed=share, has_moved=has_moved)
+
+        yield report
+
+
+class _TimeLeft(TimeRemainingColumn):
+    """Shown once a step makes progress; the steps before it say nothing about its duration."""
+
+    max_refresh = 0.0  # show progress at once
+
+    def render(self, task: Task) -> Text:
+        if not task.fields["has_moved"]:
+            return Text("passed")
+        return Text("passed, ") + super().render(task) + Text(" left")
