@@ -1,4 +1,4 @@
-"""The documents for people, as tests read them: the README, docs/ and the guide with its tables filled."""
+"""The documents for people, as tests read them: those at the top, docs/, and the guide with its tables filled."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,8 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 DOCS = {f"docs/{file.name}": file.read_text("utf-8") for file in sorted((ROOT / "docs").glob("*.md"))}
 GUIDE = guide(ROUTES)
-WRITTEN = {"README.md": README, **DOCS, **{f"guide/{name}.md": chapter(name) for name in CHAPTERS}}
+AT_THE_TOP = {file.name: file.read_text("utf-8") for file in sorted(ROOT.glob("*.md"))}
+WRITTEN = {**AT_THE_TOP, **DOCS, **{f"guide/{name}.md": chapter(name) for name in CHAPTERS}}
 ALL = "\n".join([README, *DOCS.values(), GUIDE])
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -50,6 +50,7 @@ def test_paths_in_documents_exist(name: str) -> None:
 def test_the_documents_lead_to_the_code() -> None:
     """The checks above see links and paths: these pages have many."""
     assert len(PATH.findall(text("README.md"))) > 10
+    assert len(PATH.findall(text("docs/architecture.md"))) > 40
     assert len(LINK.findall(text("docs/index.md"))) > 20
 
 
