@@ -25,7 +25,7 @@ from app.domain.score import Verdict
 from app.schemas.answers import Advisory, Reason
 
 ROUNDING = 1e-6  # 110.3 may be 1102.9999999999998 tenths
-LIKE_THIS = "For people of this age, sex and body size"
+LIKE_THIS = "For patients of this age, sex and body size,"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class _Limits(NamedTuple):
         return self.near if self.beyond.low <= value <= self.beyond.high else self.far
 
 
-NOBODY = Finding(OUTSIDE, "No one of this sex was among the training people.", "not_reliable", "sex")
+NOBODY = Finding(OUTSIDE, "Nobody of this sex was in the training cohort.", "not_reliable", "sex")
 NO_FINDINGS = Ruling.of(())
 
 
@@ -74,7 +74,7 @@ class Judge:
         self._ordinary_age = Range(max(trained.low, middle.low), min(trained.high, middle.high))
         self._wide = _wide(card)
         share = f"{card.reliability.width_percentile_caution:g}%"
-        rare = f"{LIKE_THIS} the score is less certain than for {share} of the training people."
+        rare = f"{LIKE_THIS} the score is less certain than for {share} of the training cohort."
         self._sparse = Finding(SPARSE, rare, "caution", "rarity")
         self._sizes = {
             sex: (_size("height", "cm", height, card), _size("weight", "kg", card.ranges.weight_kg[sex], card))
@@ -89,7 +89,7 @@ class Judge:
         return width_percentile(w2, self._card.width_quantiles)
 
     def rule(self, patient: Patient, convention: Convention, w2: float, percentile: float) -> Ruling:
-        """`w2` is the width W2 of the patient's context, `percentile` its place among the training people's."""
+        """`w2` is the width W2 of the patient's context, `percentile` its percentile in the training cohort."""
         found: list[Finding] = []
         if w2 > self._limits.width_caution:
             found.append(self._wide[w2 > self._limits.width_not_reliable])
@@ -147,7 +147,7 @@ def _wide(card: ModelCard) -> tuple[Finding, Finding]:
 def _size(about: str, unit: str, trained: Range, card: ModelCard) -> _Limits:
     share = card.reliability.size_beyond_share
     beyond = Range(trained.low * (1.0 - share), trained.high * (1.0 + share))
-    of_whom = f"the range of the training people of the same sex, {_span(trained)} {unit}."
+    of_whom = f"the range of the training cohort for this sex, {_span(trained)} {unit}."
     return _Limits(
         trained,
         beyond,
@@ -158,7 +158,7 @@ def _size(about: str, unit: str, trained: Range, card: ModelCard) -> _Limits:
 
 def _bmi(card: ModelCard) -> _Limits:
     trained, margin, about = card.ranges.bmi_kg_m2, card.reliability.bmi_beyond_kg_m2, "body mass index"
-    of_whom = f"the range of the training people, {_span(trained)} kg/m²."
+    of_whom = f"the range of the training cohort, {_span(trained)} kg/m²."
     return _Limits(
         trained,
         Range(trained.low - margin, trained.high + margin),
@@ -178,7 +178,7 @@ def _unusual_age(age: float, card: ModelCard) -> Finding:
 
 
 OLD, YOUNG = (
-    Finding(EDGE, f"At most about 1% of the training people were as {word} as this patient.", "caution", word)
+    Finding(EDGE, f"At most about 1% of the training cohort were as {word} as this patient.", "caution", word)
     for word in ("old", "young")
 )
 
@@ -186,14 +186,14 @@ OLD, YOUNG = (
 @cache
 def _older(oldest: float, *, same_age: bool) -> Finding:
     how, whose = _compared(oldest, "older", math.floor, same_age=same_age)
-    message = f"The patient is {how} than the oldest of the training people, who was {whose}."
+    message = f"The patient is {how} than the oldest person in the training cohort, who was {whose}."
     return Finding(OUTSIDE, message, "not_reliable", "older")
 
 
 @cache
 def _younger(youngest: float, *, same_age: bool) -> Finding:
     how, whose = _compared(youngest, "younger", math.ceil, same_age=same_age)
-    message = f"The patient is {how} than the youngest of the training people, who was {whose}."
+    message = f"The patient is {how} than the youngest person in the training cohort, who was {whose}."
     return Finding(OUTSIDE, message, "not_reliable", "younger")
 
 
@@ -217,12 +217,16 @@ def _differs(convention: Convention, card: ModelCard) -> Finding | None:
     parts = convention.differences(card.convention)
     if not parts:
         return None
-    named = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
     edge, theirs = card.convention.edge, (card.convention.phase, card.convention.modality)
     taken = ", ".join(part for part in (edge and f"{edge} edge", *theirs) if part)
-    message = f"The reading differs in {named} from those of the training people ({taken})."
+    message = f"The measurement differs in {_listed(parts)} from those of the training cohort ({taken})."
     too_many = len(parts) >= card.reliability.convention_differences_not_reliable
     return Finding(DIFFERS, message, "not_reliable" if too_many else "caution", "convention")
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """edge · edge and phase · edge, phase and modality"""
+    return " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
 
 
 def _span(trained: Range) -> str:
@@ -233,24 +237,24 @@ def _span(trained: Range) -> str:
 
 # Advisories: what a reader should know beside the score. They never withhold anything.
 
-INNER_EDGE = "Readings from inner edge to inner edge are about 3 mm smaller than those between leading edges."
-CONFIRM = "If the value is unexpected, confirm the reading and its unit (mm)."
+INNER_EDGE = "Inner-edge measurements are about 3 mm smaller than leading-edge ones."
+CONFIRM = "If this is unexpected, check the measurement and its unit (mm)."
 WIDEST_USUAL_ANEURYSM_MM = 80.0  # only the words change here, not whether there is an advisory
 
 LARGE = Advisory(
     "absolute_diameter",
     "diameter_mm",
-    "Guidelines for adults define dilatation of the aortic root and the ascending aorta by absolute size as well, from "
-    "40 mm on. Such a definition applies whatever the score.",
+    "Guidelines for adults also define dilatation of the aortic root and the ascending aorta by absolute size, from 40 "
+    "mm. That definition applies whatever the score.",
 )
 OBESE = Advisory("bmi_high", "weight_kg", "The body mass index is above 50 kg/m². Was the weight given in pounds?")
 FAR_ABOVE, FAR_BEYOND_ANEURYSMS, FAR_BELOW, FAR_AND_NOT_RELIABLE = (
     Advisory("far_out", "diameter_mm", f"{found} {CONFIRM}")
     for found in (
-        "The score lies above 6. Aneurysms of this size exist.",
-        "The score lies above 6, and few aneurysms are so wide.",
-        "The score lies below -6, and few aortas are so narrow.",
-        "The score lies beyond ±6.",  # of whom the model does not cover, nothing is known to be rare
+        "The score is above 6. Aneurysms of this size do occur.",
+        "The score is above 6, and few aneurysms are this wide.",
+        "The score is below -6, and few aortas are this narrow.",
+        "The score is beyond ±6.",  # of whom the model does not cover, nothing is known to be rare
     )
 )
 
@@ -284,4 +288,5 @@ def _not_stated(convention: Convention) -> Advisory | None:
     if not missing:
         return None
     hint = f" {INNER_EDGE}" if "edge" in missing else ""
-    return Advisory("convention_not_stated", "convention", f"Not stated: {', '.join(missing)} of the reading.{hint}")
+    message = f"The {_listed(missing)} of the measurement {'was' if len(missing) == 1 else 'were'} not stated.{hint}"
+    return Advisory("convention_not_stated", "convention", message)

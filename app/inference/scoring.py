@@ -27,7 +27,7 @@ from app.schemas.answers import (
     ScoreWithMeasurementError,
 )
 
-NOT_TRAINED_HERE = "Age, height, weight or body mass index is outside the range of the training people."
+NOT_TRAINED_HERE = "Age, height, weight or body mass index is outside the range of the training cohort."
 NO_SPREAD_HERE = "The modelled spread of people like this one is below a quarter of the overall spread."
 OUTSIDE_LINEAR = NotApplicable("outside_training_range", "linear_z", NOT_TRAINED_HERE)
 OUTSIDE_ALTMAN = NotApplicable("outside_training_range", "altman_z", NOT_TRAINED_HERE)

@@ -20,13 +20,13 @@ from app.schemas.answers import (
 
 AGE = Finding(
     "outside_training_range",
-    "The patient is older than the oldest of the training people, who was 85 years old.",
+    "The patient is older than the oldest person in the training cohort, who was 85 years old.",
     "not_reliable",
     "older",
 )
 WEIGHT = Finding(
     "outside_training_range",
-    "The weight is outside the range of the training people of the same sex, 17 to 110 kg.",
+    "The weight is outside the range of the training cohort for this sex, 17 to 110 kg.",
     "caution",
     "weight",
 )

@@ -116,8 +116,8 @@ def test_an_evaluation_model_says_so_first(verdict: Verdict, withheld: bool) -> 
 def test_a_withheld_score_is_stated_with_the_deciding_reason_alone() -> None:
     summary = summary_of("not_reliable", withheld=True)
     assert summary.clinician == (
-        "The patient is older than the oldest of the training people, who was 85 years old, so no score is given for "
-        "the 41 mm measured at the sinus of Valsalva in this 55-year-old man."
+        "The patient is older than the oldest person in the training cohort, who was 85 years old, so no score is "
+        "given for the 41 mm measured at the sinus of Valsalva in this 55-year-old man."
     )
     assert summary.patient == (
         "You are older than everyone in the comparison group, so no score is given for the 41 mm measured at the root "

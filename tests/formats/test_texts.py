@@ -27,12 +27,12 @@ TAKEN = (
 )
 
 CLINICIAN_WORDS = """
-    a about age allowing and aorta as ascending at because being below body boy care caution certain cm differs edge
-    end-diastole error evaluation exceeding expect expected for from girl given giving height imprecise in index
-    interval is kg kg/m² leading less little man mass measured measurement mm modality model month month-old months
-    more most newborn no normalcy not of old older oldest outside patient patients people phase probability range
-    reading reference reliable same score sd sex sinus size so stated than that the this those to too training tte
-    valsalva was weight were who woman would year-old years young younger youngest
+    a about age allowing and aorta as ascending at because being below body boy care caution certain cm cohort
+    differs edge end-diastole error evaluation exceeding expect expected for from girl given giving height imprecise
+    in index interval is kg kg/m² leading less little man mass measured measurement mm modality model month
+    month-old months more most newborn no normalcy not of old older oldest outside patient patients person phase
+    probability range reference reliable score sd sex sinus size so stated than that the this those to too training
+    tte valsalva was weight were who woman would year-old years young younger youngest
 """
 PATIENT_WORDS = """
     a about above across age allowing and aorta are artery as ascending at because below between care caution

@@ -127,7 +127,7 @@ def test_the_limits_are_those_on_the_card() -> None:
 def test_messages_name_the_range_and_never_the_patients_value() -> None:
     reasons = judge(Patient(3.21, Sex.MALE, 232.1, 123.4), LEADING, CARD, 2.5).reasons
     text = " ".join(reason.message for reason in reasons)
-    assert "younger than the youngest of the training people, who was 5 years old" in text
+    assert "younger than the youngest person in the training cohort, who was 5 years old" in text
     assert "100 to 200 cm" in text
     assert not any(value in text for value in ("3.21", "232.1", "123.4"))
 
@@ -160,10 +160,11 @@ def test_an_age_in_whole_years_does_not_contradict_the_range() -> None:
     ranges = replace(CARD.ranges, age_years=Range(0.75, 81.68))
     (old,) = judge(replace(ORDINARY, age_years=81.9), LEADING, replace(CARD, ranges=ranges), W2).reasons
     assert old.message == (
-        "The patient is a little older than the oldest of the training people, who was 81 years and 8 months old."
+        "The patient is a little older than the oldest person in the training cohort, who was 81 years and 8 months "
+        "old."
     )
     (older,) = judge(replace(ORDINARY, age_years=82.0), LEADING, replace(CARD, ranges=ranges), W2).reasons
-    assert older.message == "The patient is older than the oldest of the training people, who was 81 years old."
+    assert older.message == "The patient is older than the oldest person in the training cohort, who was 81 years old."
     infant = replace(ORDINARY, age_years=0.5)
     young = judge(infant, LEADING, replace(CARD, ranges=ranges), W2).reasons[0]
     assert young.message.endswith("who was 9 months old.")
@@ -172,10 +173,14 @@ def test_an_age_in_whole_years_does_not_contradict_the_range() -> None:
 @pytest.mark.parametrize(
     ("youngest", "age", "words"),
     [
-        (5.07, 5.0, "a little younger than the youngest of the training people, who was 5 years and 1 month old"),
-        (5.99, 5.0, "a little younger than the youngest of the training people, who was 6 years old"),
-        (0.79, 0.78, "a little younger than the youngest of the training people, who was 10 months old"),
-        (5.07, 4.9, " is younger than the youngest of the training people, who was 5 years old"),
+        (
+            5.07,
+            5.0,
+            "a little younger than the youngest person in the training cohort, who was 5 years and 1 month",
+        ),
+        (5.99, 5.0, "a little younger than the youngest person in the training cohort, who was 6 years old"),
+        (0.79, 0.78, "a little younger than the youngest person in the training cohort, who was 10 months old"),
+        (5.07, 4.9, " is younger than the youngest person in the training cohort, who was 5 years old"),
     ],
 )
 def test_nobody_is_younger_than_somebody_of_the_same_age(youngest: float, age: float, words: str) -> None:
@@ -282,14 +287,14 @@ def test_a_score_beyond_6_asks_to_confirm_unless_it_is_withheld(expected_ns: flo
 
 @pytest.mark.parametrize(
     ("diameter", "expected_ns", "words"),
-    [(48.0, 7.0, "Aneurysms of this size exist."), (95.0, 20.0, "few aneurysms"), (11.0, -7.0, "so narrow")],
+    [(48.0, 7.0, "Aneurysms of this size do occur."), (95.0, 20.0, "few aneurysms"), (11.0, -7.0, "this narrow")],
 )
 def test_a_plausible_aneurysm_is_not_called_a_slip(diameter: float, expected_ns: float, words: str) -> None:
     child = replace(QUESTION, patient=replace(QUESTION.patient, age_years=17.0), diameter_mm=diameter)
     (advisory,) = advise(child, expected_ns, "caution")
     assert words in advisory.message
-    assert advisory.message.endswith("If the value is unexpected, confirm the reading and its unit (mm).")
-    assert ("Aneurysms of this size exist." in advisory.message) == (diameter == 48.0)
+    assert advisory.message.endswith("If this is unexpected, check the measurement and its unit (mm).")
+    assert ("Aneurysms of this size do occur." in advisory.message) == (diameter == 48.0)
 
 
 @pytest.mark.parametrize("expected_ns", [-7.0, 7.0])
@@ -299,13 +304,13 @@ def test_nothing_is_called_rare_among_people_whom_the_model_does_not_cover(expec
     newborn = replace(QUESTION, patient=Patient(0.0, Sex.FEMALE, 50.0, 3.4), diameter_mm=7.0)
     (advisory,) = advise(newborn, expected_ns, verdict)
     assert advisory.message == (
-        "The score lies beyond ±6. If the value is unexpected, confirm the reading and its unit (mm)."
+        "The score is beyond ±6. If this is unexpected, check the measurement and its unit (mm)."
     )
 
 
 def test_the_definition_by_absolute_size_is_named() -> None:
     (advisory,) = advise(replace(QUESTION, diameter_mm=45.0), 1.0, "ok")
-    assert "Guidelines for adults define dilatation" in advisory.message
+    assert "Guidelines for adults also define dilatation" in advisory.message
     assert "40 mm" in advisory.message
 
 
