@@ -1,4 +1,4 @@
-"""How a diameter was taken. Inner-edge readings are about 3 mm smaller than leading-edge ones."""
+"""How a diameter was measured. Inner-edge diameters are about 3 mm smaller than leading-edge ones."""
 
 from dataclasses import dataclass, fields
 from typing import Literal

@@ -8,11 +8,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-MONTHS_BELOW_YEARS = 2  # an infant's age is told in months
+MONTHS_BELOW_YEARS = 2  # an infant's age is given in months
 MONTHS_IN_A_YEAR = 12
 ROUNDED_MONTH = 0.01  # an age sent as 0.083 years means one month
 
-# Only to choose between two readings of a body.
+# Only to choose between possible units of a height and a weight.
 USUAL_BMI_KG_M2, CHILDS_USUAL_BMI_KG_M2, CHILDS_HEIGHT_CM = 23.0, 16.0, 140.0
 
 

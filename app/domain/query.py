@@ -1,4 +1,4 @@
-"""What a caller asks: one reading of one patient, and how the answer should be cut."""
+"""A query: one measurement of one patient, and which numbers the answer should hold."""
 
 from dataclasses import dataclass
 
@@ -14,6 +14,6 @@ class ScoreQuery:
     diameter_mm: float
     thresholds: tuple[float, ...] = (2.0,)
     hdi_probability: float = 0.95
-    measurement_sd_mm: float = 0.0  # observer error of this reading; 0: not asked for
+    measurement_sd_mm: float = 0.0  # observer error of this measurement; 0: not stated
     convention: Convention = NOT_STATED
     include_unreliable: bool = False  # give the numbers even where the verdict is `not_reliable`

@@ -1,4 +1,5 @@
-"""What the OpenAPI pages say of requests and answers. Nothing here runs while a request is answered.
+"""The one definition of every request and response field: type, unit, range, description, example.
 
-Requests are read by `formats`, answers are written by it; tests hold these descriptions against both.
+`requests` validates what callers send, `errors` explains what is wrong with it, `fields` makes the definitions
+available to tables, the command line and the list of limits. `answers`, `lookups` and `problem` define responses.
 """

@@ -7,11 +7,11 @@ PLAIN_TEXT = r"^[^\u0000-\u001f\u007f-\u009f]*$"  # no control characters
 SHA256 = r"^[0-9a-f]{64}$"
 
 
-class Described(BaseModel):
-    """No fields but these."""
+class Schema(BaseModel):
+    """Unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Traced(Described):
+class ResponseBody(Schema):
     request_id: str = Field(description="As in `X-Request-ID`.", pattern=REQUEST_ID, examples=["echo-lab-7.2026-11-15"])

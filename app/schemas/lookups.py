@@ -1,30 +1,30 @@
-"""The answers to look-ups: sites, limits, models, health, self-test, audit."""
+"""Responses of look-ups: sites, limits, models, health, self-test, audit."""
 
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from app.schemas.answers import ModelConvention
-from app.schemas.base import SHA256, Described, Traced
+from app.schemas.base import SHA256, ResponseBody, Schema
 
-Moment = Field(description="UTC, RFC 3339.", examples=["2026-11-15T10:30:00.123Z"])
+Timestamp = Field(description="UTC, RFC 3339.", examples=["2026-11-15T10:30:00.123Z"])
 
 
-class Site(Described):
+class Site(Schema):
     site: str
     name: str
     current: str | None = Field(
-        description="The version that answers when the caller names none; null: it cannot be used, and scores are 503."
+        description="The version that is used unless the request names one; null: it cannot be used (503)."
     )
     loaded: list[str] = Field(description="Versions in memory.")
 
 
-class Sites(Traced):
+class Sites(ResponseBody):
     sites: list[Site]
 
 
-class AllowedRange(Described):
-    """`low <= value <= high`; outside, the request is refused, or answered with the advisory if one is named."""
+class AllowedRange(Schema):
+    """`low <= value <= high`; outside, the request is rejected, or answered with the advisory if there is one."""
 
     field: str
     unit: str
@@ -36,12 +36,12 @@ class AllowedRange(Described):
     advisory: str | None
 
 
-class Limits(Traced):
+class Limits(ResponseBody):
     limits: list[AllowedRange]
     choices: dict[str, list[str]]
 
 
-class PublishedModel(Described):
+class PublishedModel(Schema):
     site: str
     version: str
     sha256: str | None = Field(pattern=SHA256)
@@ -52,12 +52,12 @@ class PublishedModel(Described):
     refused: str | None = Field(description="Why the files of this version are not used.")
 
 
-class Models(Traced):
+class Models(ResponseBody):
     models: list[PublishedModel]
 
 
-class Card(Traced):
-    """The model card: what a version is, what it was made from, and how far to trust it."""
+class Card(ResponseBody):
+    """The model card: what a version is, how it was trained, and how reliable it is."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -80,15 +80,15 @@ class Card(Traced):
     reliability: dict[str, Any]
 
 
-class ActivePeriod(Described):
+class ActivePeriod(Schema):
     version: str
     sha256: str = Field(pattern=SHA256)
     from_: str = Field(alias="from", description="UTC, RFC 3339.")
-    until: str | None = Field(description="null: it still is.")
+    until: str | None = Field(description="null: it is current.")
     by: str
 
 
-class History(Traced):
+class History(ResponseBody):
     site: str
     current: str | None
     history: list[ActivePeriod] = Field(
@@ -96,15 +96,15 @@ class History(Traced):
     )
 
 
-class Activated(Traced):
+class Activated(ResponseBody):
     site: str
     version: str
     sha256: str = Field(pattern=SHA256)
-    activated_at: str = Moment
+    activated_at: str = Timestamp
     activated_by: str
 
 
-class ModelTest(Described):
+class ModelTest(Schema):
     site: str
     version: str
     sha256: str = Field(pattern=SHA256)
@@ -113,65 +113,65 @@ class ModelTest(Described):
     cases: int
 
 
-class SelfTest(Traced):
+class SelfTest(ResponseBody):
     passed: int
     failed: int
     cases: int
     models: list[ModelTest]
 
 
-class Alive(Traced):
+class Alive(ResponseBody):
     status: Literal["alive"]
 
 
-class ModelRef(Described):
+class ModelRef(Schema):
     site: str
     version: str
     sha256: str = Field(pattern=SHA256)
 
 
-class Warned(Described):
+class HealthWarning(Schema):
     code: str
     message: str
 
 
-class Ready(Traced):
+class Ready(ResponseBody):
     ready: bool
     checks: dict[str, bool]
     models: list[ModelRef]
     backend: str
     device: str
     audit_queue_depth: int
-    warnings: list[Warned]
+    warnings: list[HealthWarning]
 
 
-class ChainPlace(Described):
+class ChainPosition(Schema):
     month: str
     id: str
     seq: int
     row_hash: str
 
 
-class DamageFound(Described):
+class DamageFound(Schema):
     kind: str = Field(description="As `normalcy audit verify` names it.", examples=["MUTATED"])
     detail: str
 
 
-class AuditRecord(Described):
-    """What was hashed, and its place in its chain. A damaged one says what stands in the database now."""
+class AuditRecord(Schema):
+    """The hashed payload and its position in its chain. A damaged record shows what the database holds now."""
 
     model_config = ConfigDict(extra="allow")
 
     record_id: str
     request_id: str | None
-    damaged: bool = Field(description="The row is not what was hashed: do not rely on what it says.")
-    damage: DamageFound | None = Field(default=None, description="Only of a damaged record.")
-    chain: ChainPlace
+    damaged: bool = Field(description="The row differs from what was hashed: do not rely on it.")
+    damage: DamageFound | None = Field(default=None, description="Only in a damaged record.")
+    chain: ChainPosition
 
 
-class AuditPage(Traced):
+class AuditPage(ResponseBody):
     records: list[AuditRecord]
-    cursor: str | None = Field(description="Of the next page; null: this is the last one.")
+    cursor: str | None = Field(description="For the next page; null: this is the last one.")
 
 
 class DamagedRecord(DamageFound):
@@ -179,9 +179,9 @@ class DamagedRecord(DamageFound):
     item: int | None
 
 
-class Replayed(Traced):
+class Replayed(ResponseBody):
     identical: bool = Field(description="No number differs by more than 1e-8, relatively, and no record is damaged.")
     max_relative_difference: float = Field(ge=0)
     fields: list[str] = Field(description="Where the difference is larger.")
-    replayed: int = Field(description="Records that were answered again.")
-    damaged: list[DamagedRecord] = Field(description="Records that are not what was hashed.")
+    replayed: int = Field(description="Records that were scored again.")
+    damaged: list[DamagedRecord] = Field(description="Records that differ from what was hashed.")

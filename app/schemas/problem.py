@@ -12,19 +12,19 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from app.errors import FieldError
-from app.schemas.base import Described, Traced
+from app.schemas.base import ResponseBody, Schema
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "/guide#problem-"
 
 
-class InputError(Described):
+class InputError(Schema):
     code: str
     field: str = Field(description="Dotted path, as `measurements[1].diameter_mm`; empty: the body as a whole.")
     message: str = Field(description="The field, its unit, what is allowed. Never what was sent.")
 
 
-class Problem(Traced):
+class Problem(ResponseBody):
     """There may be further members, as RFC 9457 allows: readiness lists its checks in them."""
 
     model_config = ConfigDict(extra="allow")

@@ -18,7 +18,7 @@ from app.domain.convention import Convention, Edge, Modality, Phase
 from app.domain.limits import Limit, diameter_limit
 from app.domain.patient import Patient, Sex, bmi_kg_m2
 from app.domain.query import ScoreQuery
-from app.schemas.base import PLAIN_TEXT, Described
+from app.schemas.base import PLAIN_TEXT, Schema
 
 CURRENT = "current"
 UNIT = "x-unit"  # in the JSON Schema of a field
@@ -72,7 +72,7 @@ HdiProbability = Annotated[float, quantity("Probability that the interval holds.
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=PLAIN_TEXT)]
 
 
-class Request(Described):
+class Request(Schema):
     model_config = ConfigDict(strict=True, frozen=True)
 
 

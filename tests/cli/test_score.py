@@ -110,7 +110,7 @@ class TestOneReading:
         assert done.out.startswith("Evaluation model, not for care")
         assert "SoV 1.1.0; recorded as request " in done.out
 
-    def test_every_fault_is_told_at_once(self, alone: Normalcy, embedded: Settings) -> None:
+    def test_every_error_is_reported_at_once(self, alone: Normalcy, embedded: Settings) -> None:
         done = alone("score", "--site", "SoV", "--age-years", 200, "--sex", "man", "--height-cm", 1.76)
         assert (done.code, done.out) == (1, "")
         for words in (
@@ -125,7 +125,7 @@ class TestOneReading:
     @pytest.mark.parametrize(
         "words", [["--in", "x.csv"], ["--out", "y.csv"], ["--in", "x.csv", "--out", "y.csv", "--age-years", "5"], []]
     )
-    def test_options_that_do_not_go_together_are_refused(self, alone: Normalcy, words: list[str]) -> None:
+    def test_options_that_do_not_go_together_are_rejected(self, alone: Normalcy, words: list[str]) -> None:
         assert alone("score", *words).code == 2
 
     def test_no_record_no_score(self, normalcy: Normalcy, settings: Settings) -> None:
@@ -202,7 +202,7 @@ class TestFile:
         assert record.model["version"] == "1.1.0"
         assert CANARY not in json.dumps(vars(record))
 
-    def test_the_same_readings_give_the_same_file(self, normalcy: Normalcy, tmp_path: Path) -> None:
+    def test_the_same_measurements_give_the_same_file(self, normalcy: Normalcy, tmp_path: Path) -> None:
         source = write(tmp_path / "in.csv", GOOD, *BAD)
         digests = {
             normalcy("score", "--in", source, "--out", tmp_path / f"{k}.csv", "--json").json["output_sha256"]
@@ -238,7 +238,7 @@ class TestFile:
             ((HEADER + '\n"a,SoV').encode(), "not valid CSV"),
         ],
     )
-    def test_what_is_no_table_of_readings_is_refused_whole(
+    def test_what_is_no_table_of_measurements_is_rejected_whole(
         self, alone: Normalcy, tmp_path: Path, content: bytes, words: str
     ) -> None:
         source, folder = tmp_path / "in.csv", tmp_path / "out"
@@ -249,7 +249,7 @@ class TestFile:
         assert words in done.err
         assert list(folder.iterdir()) == []
 
-    def test_a_file_is_never_overwritten_and_other_kinds_are_refused(self, alone: Normalcy, tmp_path: Path) -> None:
+    def test_a_file_is_never_overwritten_and_other_kinds_are_rejected(self, alone: Normalcy, tmp_path: Path) -> None:
         source, out = write(tmp_path / "in.csv", GOOD), tmp_path / "out.csv"
         out.write_text("mine")
         assert "not overwritten" in alone("score", "--in", source, "--out", out).err
@@ -286,7 +286,7 @@ class TestParquet:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        readings = {
+        measurements = {
             "id": ["a", "b"],
             "site": ["SoV", "SoV"],
             "age_years": [55, 30],
@@ -297,7 +297,7 @@ class TestParquet:
             "thresholds": [[2.0, 3.0], None],
             "include_unreliable": [True, False],
         }
-        pq.write_table(pa.table(readings), tmp_path / "in.parquet")
+        pq.write_table(pa.table(measurements), tmp_path / "in.parquet")
         done = alone("score", "--in", tmp_path / "in.parquet", "--out", tmp_path / "out.parquet", "--json")
         assert (done.json["succeeded"], done.json["failed"]) == (1, 1)
         alone("score", "--in", tmp_path / "in.parquet", "--out", tmp_path / "out.csv")
@@ -311,13 +311,20 @@ class TestParquet:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        reading = {"site": "SoV", "age_years": 55, "sex": "male", "height_cm": 176, "weight_kg": 84, "diameter_mm": 41}
-        columns = {name: [value] for name, value in reading.items()}
+        measurement = {
+            "site": "SoV",
+            "age_years": 55,
+            "sex": "male",
+            "height_cm": 176,
+            "weight_kg": 84,
+            "diameter_mm": 41,
+        }
+        columns = {name: [value] for name, value in measurement.items()}
         pq.write_table(pa.table({**columns, "__index_level_0__": [7]}), tmp_path / "in.parquet")
         done = alone("score", "--in", tmp_path / "in.parquet", "--out", tmp_path / "out.csv", "--json")
         assert (done.code, done.json["succeeded"]) == (0, 1)
 
-    def test_a_file_that_is_no_parquet_is_refused(self, alone: Normalcy, tmp_path: Path) -> None:
+    def test_a_file_that_is_no_parquet_is_rejected(self, alone: Normalcy, tmp_path: Path) -> None:
         (tmp_path / "in.parquet").write_bytes(b"PAR1 not really")
         done = alone("score", "--in", tmp_path / "in.parquet", "--out", tmp_path / "out.csv")
         assert done.code == 1

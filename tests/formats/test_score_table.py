@@ -11,7 +11,7 @@ CELLS = {"site": "SoV", "age_years": "55", "sex": "male", "height_cm": "176", "w
 
 
 def codes(cells: Mapping[str, object]) -> list[tuple[str, str]]:
-    return [(fault.code, fault.field) for fault in read_item(0, cells).errors]
+    return [(error.code, error.field) for error in read_item(0, cells).errors]
 
 
 def test_a_row_of_texts_and_a_row_of_numbers_ask_the_same() -> None:
@@ -53,16 +53,16 @@ def test_a_wrong_cell_is_named(name: str, cell: object, code: str) -> None:
     assert [found for found, _ in codes({**CELLS, name: cell})] == [code]
 
 
-def test_every_fault_of_a_row_is_told() -> None:
+def test_every_error_of_a_row_is_reported() -> None:
     wrong = {**CELLS, "site": "", "age_years": "x", "height_cm": "1.76"}
     assert {code for code, _ in codes(wrong)} == {"missing", "wrong_type", "given_in_m"}
 
 
-def test_columns_are_known_or_refused() -> None:
+def test_columns_are_known_or_rejected() -> None:
     check_columns(KNOWN, None)
-    with pytest.raises(InvalidTable) as refused:
+    with pytest.raises(InvalidTable) as rejected:
         check_columns(["site", "site", "age_years", "sex", "heigth_cm", "weight_kg"], None)
-    problems = refused.value.problems
+    problems = rejected.value.problems
     assert "Column height_cm is missing." in problems
     assert "Column diameter_mm is missing." in problems
     assert "Column heigth_cm is not known. Did you mean height_cm?" in problems
@@ -71,9 +71,9 @@ def test_columns_are_known_or_refused() -> None:
 
 @pytest.mark.parametrize("header", ["age_years;sex;height_cm", "age_years\tsex\theight_cm"])
 def test_another_separator_is_named_instead_of_every_column(header: str) -> None:
-    with pytest.raises(InvalidTable) as refused:
+    with pytest.raises(InvalidTable) as rejected:
         check_columns([header], "SoV")
-    (problem,) = refused.value.problems
+    (problem,) = rejected.value.problems
     assert "separated by semicolons or tabs" in problem
     assert "points in the numbers" in problem
 
@@ -85,14 +85,14 @@ def test_a_column_without_a_name_is_explained() -> None:
 
 def test_a_decimal_comma_gets_a_hint() -> None:
     cells = {"age_years": "55", "sex": "male", "height_cm": "176", "weight_kg": "84", "diameter_mm": "41,5"}
-    (fault,) = read_item(0, cells, "SoV").errors
-    assert (fault.code, fault.field) == ("wrong_type", "diameter_mm")
-    assert fault.message.endswith("Write a decimal point, not a comma.")
-    assert "41" not in fault.message
-    (fault,) = read_item(0, cells | {"diameter_mm": "wide"}, "SoV").errors
-    assert "comma" not in fault.message
-    (fault,) = read_item(0, cells | {RAGGED: 6}, "SoV").errors
-    assert "decimal comma" in fault.message
+    (error,) = read_item(0, cells, "SoV").errors
+    assert (error.code, error.field) == ("wrong_type", "diameter_mm")
+    assert error.message.endswith("Write a decimal point, not a comma.")
+    assert "41" not in error.message
+    (error,) = read_item(0, cells | {"diameter_mm": "wide"}, "SoV").errors
+    assert "comma" not in error.message
+    (error,) = read_item(0, cells | {RAGGED: 6}, "SoV").errors
+    assert "decimal comma" in error.message
 
 
 def test_the_columns_are_the_fields_of_the_request() -> None:
@@ -113,8 +113,8 @@ class TestCsv:
         assert list(reader) == [{"id": "a, b", "site": "x"}, {"id": "c\nd", "site": "y"}]
         assert reader.share() == 1.0
 
-    def test_a_ragged_row_keeps_what_it_has_and_is_refused(self) -> None:
+    def test_a_ragged_row_keeps_what_it_has_and_is_rejected(self) -> None:
         for line in (b"7,SoV,55", b"7,SoV,55,male,1,2"):
             (row,) = self.read(b"id,site,age_years,sex\n" + line)
             item = read_item(0, row)
-            assert (item.id, [fault.code for fault in item.errors]) == ("7", ["ragged_row"])
+            assert (item.id, [error.code for error in item.errors]) == ("7", ["ragged_row"])

@@ -63,10 +63,10 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("body", "code"), HOSTILE, ids=lambda value: str(value)[:40])
-def test_hostile_bodies_are_refused_with_their_cause(body: bytes, code: str) -> None:
-    with pytest.raises(MalformedJson) as refused:
+def test_hostile_bodies_are_rejected_with_their_cause(body: bytes, code: str) -> None:
+    with pytest.raises(MalformedJson) as rejected:
         loads(body)
-    assert refused.value.error.code == code
+    assert rejected.value.error.code == code
 
 
 @pytest.mark.parametrize("hostile", [b'"' + b'\\"' * 500_000, b'"' + b'\\"' * 500_000 + b"\\", b'[{"' * 300_000])
@@ -110,15 +110,15 @@ def test_what_another_writer_wrote_is_read_as_it_was(value: object, ascii_only: 
 
 
 @given(st.dictionaries(TEXTS, VALUES, min_size=1, max_size=4), VALUES, st.data())
-def test_a_key_given_twice_is_refused_at_any_level(
+def test_a_key_given_twice_is_rejected_at_any_level(
     pairs: dict[str, object], again: object, data: st.DataObject
 ) -> None:
     key = data.draw(st.sampled_from(sorted(pairs)))
     twice = json.dumps(pairs)[:-1] + f", {json.dumps(key)}: {json.dumps(again)}" + "}"
     outside = data.draw(st.sampled_from(["%s", "[1, %s]", '{"k:": %s, "l": ":"}', '[{"k": [%s]}]']))
-    with pytest.raises(MalformedJson) as refused:
+    with pytest.raises(MalformedJson) as rejected:
         loads((outside % twice).encode(), max_depth=100)
-    assert refused.value.error.code == "duplicate_key"
+    assert rejected.value.error.code == "duplicate_key"
 
 
 # JSON with a few bytes struck out, put in or changed: near enough to the grammar to reach its corners.

@@ -1,4 +1,4 @@
-"""The table of codes is complete, and no fault ever repeats what the caller sent."""
+"""The table of codes is complete, and no error repeats what the caller sent."""
 
 import json
 from collections.abc import Iterator
@@ -29,14 +29,14 @@ CANARIES: list[Any] = [
 ]
 
 
-def refused(body: bytes) -> FieldError:
+def rejection(body: bytes) -> FieldError:
     with pytest.raises(MalformedJson) as raised:
         strict_json.loads(body)
     return raised.value.error
 
 
-def told(found: tuple[FieldError, ...]) -> str:
-    return json.dumps([(fault.code, fault.field, fault.message) for fault in found])
+def as_text(found: tuple[FieldError, ...]) -> str:
+    return json.dumps([(error.code, error.field, error.message) for error in found])
 
 
 def assert_no_echo(text: str) -> None:
@@ -51,18 +51,18 @@ def with_one_field(body: Json, value: object) -> Iterator[Json]:
 
 
 @pytest.mark.parametrize("value", CANARIES, ids=lambda value: repr(value)[:30])
-def test_no_fault_of_any_field_repeats_its_value(value: object) -> None:
+def test_no_error_of_any_field_repeats_its_value(value: object) -> None:
     for body in with_one_field(FULL, value):
-        assert_no_echo(told(score_errors(body)))
+        assert_no_echo(as_text(score_errors(body)))
     for study in with_one_field(STUDY, value):
-        assert_no_echo(told(study_errors(study)))
+        assert_no_echo(as_text(study_errors(study)))
     for measurement in with_one_field(STUDY["measurements"][0], value):
-        assert_no_echo(told(study_errors({**STUDY, "measurements": [measurement, measurement]})))
+        assert_no_echo(as_text(study_errors({**STUDY, "measurements": [measurement, measurement]})))
 
 
 @given(st.dictionaries(st.sampled_from([*FULL, CANARY]), st.sampled_from(CANARIES)))
-def test_no_mixture_of_faults_repeats_a_value(body: Json) -> None:
-    assert_no_echo(told(score_errors(body)))
+def test_no_mixture_of_errors_repeats_a_value(body: Json) -> None:
+    assert_no_echo(as_text(score_errors(body)))
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_no_mixture_of_faults_repeats_a_value(body: Json) -> None:
         b"\xef\xbb\xbf%s%s",
     ],
 )
-def test_no_refusal_of_a_body_repeats_it(body: bytes) -> None:
-    assert_no_echo(told((refused(body % (CANARY.encode(), CANARY.encode())),)))
+def test_no_rejection_of_a_body_repeats_it(body: bytes) -> None:
+    assert_no_echo(as_text((rejection(body % (CANARY.encode(), CANARY.encode())),)))
 
 
 def test_every_code_of_the_table_is_raised_somewhere() -> None:
-    raised = {refused(body).code for body, _ in HOSTILE}
+    raised = {rejection(body).code for body, _ in HOSTILE}
     bodies: list[object] = [
         {},
         {**FULL, "x": 1, "sex": "x", "thresholds": [], "subject": "x" * 200, "model_version": "\x00"},
@@ -97,8 +97,8 @@ def test_every_code_of_the_table_is_raised_somewhere() -> None:
         {**SINGLE, "height_cm": 84, "weight_kg": 176},
         {**SINGLE, "height_cm": 77, "weight_kg": 335},
     ]
-    raised |= {fault.code for body in bodies for fault in score_errors(body)}
-    raised |= {fault.code for fault in study_errors({**STUDY, "measurements": STUDY["measurements"] * 2})}
+    raised |= {error.code for body in bodies for error in score_errors(body)}
+    raised |= {error.code for error in study_errors({**STUDY, "measurements": STUDY["measurements"] * 2})}
     raised |= {errors.unknown_site(1).code, errors.unknown_version(1).code}
     assert raised == set(errors.CODES) - set(errors.ROWS)  # those of rows: tests/cli/test_score.py and services
 
@@ -108,6 +108,6 @@ def test_a_code_outside_the_table_is_a_defect() -> None:
         errors.field_error("bad_weather", "age_years", "It rains.")
 
 
-def test_a_study_is_told_which_measurement_is_unknown() -> None:
+def test_a_study_is_reported_which_measurement_is_unknown() -> None:
     assert errors.unknown_site(2).field == "measurements[2].site"
     assert errors.unknown_version(0).field == "measurements[0].model_version"

@@ -52,7 +52,7 @@ NUMBER_FIELDS = ("age_years", "height_cm", "weight_kg", "diameter_mm", "hdi_prob
 
 @pytest.mark.parametrize("field", NUMBER_FIELDS)
 @pytest.mark.parametrize("value", NOT_NUMBERS, ids=repr)
-def test_what_only_resembles_a_number_is_refused(field: str, value: object) -> None:
+def test_what_only_resembles_a_number_is_rejected(field: str, value: object) -> None:
     assert found(score_errors({**FULL, field: value})) == [("wrong_type", field)]
 
 
@@ -71,7 +71,7 @@ def test_a_range_includes_its_ends_and_nothing_beyond(limit: Limit) -> None:
     assert not score_errors({**FULL, limit.field: limit.low} | ({"diameter_mm": 10} if limit is AGE else {}))
     assert not score_errors({**FULL, limit.field: limit.high})
     for beyond in (math.nextafter(limit.low, -math.inf), math.nextafter(limit.high, math.inf), 10**300, -math.inf):
-        assert [fault.field for fault in score_errors({**FULL, limit.field: beyond})] == [limit.field]
+        assert [error.field for error in score_errors({**FULL, limit.field: beyond})] == [limit.field]
 
 
 @pytest.mark.parametrize(
@@ -134,11 +134,11 @@ def test_what_is_allowed_is_taken(field: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("body", [None, True, 3, 2.5, "text", [], [SINGLE]])
-def test_a_body_that_is_no_object_has_one_fault(body: object) -> None:
+def test_a_body_that_is_no_object_has_one_error(body: object) -> None:
     assert found(score_errors(body)) == [("wrong_type", "")]
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_every_error_is_reported_at_once() -> None:
     body: Json = {
         "sex": "unknown",
         "height_cm": "tall",
@@ -178,11 +178,11 @@ def test_an_empty_object_lacks_what_is_required_and_nothing_else() -> None:
     assert found(score_errors({})) == [("missing", field) for field in lacking]
 
 
-def test_the_refusal_of_a_sex_asks_for_the_reference() -> None:
+def test_the_rejection_of_a_sex_asks_for_the_reference() -> None:
     for body in ({**SINGLE, "sex": "diverse"}, {**SINGLE, "sex": 0}, without(SINGLE, "sex")):
-        (fault,) = score_errors(body)
-        assert "choose the sex of the reference group" in fault.message
-        assert fault.message.startswith("sex is required: " if "sex" not in body else "sex must be ")
+        (error,) = score_errors(body)
+        assert "choose the sex of the reference group" in error.message
+        assert error.message.startswith("sex is required: " if "sex" not in body else "sex must be ")
 
 
 @pytest.mark.parametrize(
@@ -196,31 +196,31 @@ def test_the_refusal_of_a_sex_asks_for_the_reference() -> None:
         ("SEX", "sex"),
     ],
 )
-def test_an_unknown_field_is_likened_to_one_of_ours_and_not_repeated(written: str, meant: str) -> None:
-    (fault, *_) = score_errors({**without(SINGLE, meant), written: 1})
-    assert fault.code == "unknown_field"
-    assert f"1 field is not known. Did you mean {meant}? Known are " in fault.message
-    assert not re.search(rf"\b{written}\b", fault.message)
+def test_an_unknown_field_is_compared_with_one_of_ours_and_not_repeated(written: str, meant: str) -> None:
+    (error, *_) = score_errors({**without(SINGLE, meant), written: 1})
+    assert error.code == "unknown_field"
+    assert f"1 field is not known. Did you mean {meant}? Known are " in error.message
+    assert not re.search(rf"\b{written}\b", error.message)
 
 
 @pytest.mark.parametrize("written", ["surname_of_the_patient", "", "x" * 10_000, "diameter"])
 def test_what_is_like_nothing_that_is_lacking_gets_no_suggestion(written: str) -> None:
-    (fault,) = score_errors({**SINGLE, written: 1})
-    assert "Did you mean" not in fault.message
+    (error,) = score_errors({**SINGLE, written: 1})
+    assert "Did you mean" not in error.message
 
 
 def test_many_unknown_fields_are_not_all_compared() -> None:
-    (fault,) = score_errors({**SINGLE, **{f"x{k}": 1 for k in range(8)}, "threshold": 1})
-    assert "9 fields are not known. Known are" in fault.message
+    (error,) = score_errors({**SINGLE, **{f"x{k}": 1 for k in range(8)}, "threshold": 1})
+    assert "9 fields are not known. Known are" in error.message
 
 
 def test_a_message_names_the_field_the_unit_and_the_range() -> None:
-    (fault,) = score_errors({**SINGLE, "weight_kg": 351, "height_cm": 250})
-    assert all(part in fault.message for part in ("weight_kg", "1.5", "350", "kg"))
+    (error,) = score_errors({**SINGLE, "weight_kg": 351, "height_cm": 250})
+    assert all(part in error.message for part in ("weight_kg", "1.5", "350", "kg"))
 
 
 @given(st.permutations(list(FULL.items())), st.dictionaries(st.sampled_from(sorted(FULL)), st.none(), max_size=3))
-def test_faults_do_not_depend_on_the_order_of_the_fields(items: list[tuple[str, Any]], nulls: Json) -> None:
+def test_errors_do_not_depend_on_the_order_of_the_fields(items: list[tuple[str, Any]], nulls: Json) -> None:
     assert score_errors({**dict(items), **nulls}) == score_errors({**FULL, **nulls})
 
 

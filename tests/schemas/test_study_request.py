@@ -17,7 +17,7 @@ def test_a_study_is_the_single_requests_of_its_measurements() -> None:
     assert study.to_patient() == study.site_requests()[0].query.patient
 
 
-def test_a_fault_of_a_measurement_carries_its_path() -> None:
+def test_a_error_of_a_measurement_carries_its_path() -> None:
     study = measurements(
         {"site": "SoV", "diameter_mm": 41},
         {"diameter_mm": 4.1, "convention": {"edge": "middle", "x": 1}, "measurement_sd_mm": 6, "model_version": 1},
@@ -37,7 +37,7 @@ def test_a_fault_of_a_measurement_carries_its_path() -> None:
     ]
 
 
-def test_faults_of_patient_options_and_measurements_come_together() -> None:
+def test_errors_of_patient_options_and_measurements_come_together() -> None:
     study = {**STUDY, "age_years": 200, "hdi_probability": 2, "diameter_mm": 41, "measurements": [{"site": "SoV"}]}
     assert found(study_errors(study)) == [
         ("unknown_field", "(unknown)"),
@@ -59,9 +59,9 @@ def test_each_site_is_measured_at_most_once() -> None:
 
 @pytest.mark.parametrize("field", ["diameter_mm", "measurement_sd_mm", "convention", "model_version", "site"])
 def test_what_belongs_to_a_measurement_is_not_known_at_the_top(field: str) -> None:
-    faults = study_errors({**STUDY, field: 1})
-    assert found(faults) == [("unknown_field", "(unknown)")]
-    assert "Each element of measurements takes site, diameter_mm, " in faults[0].message
+    errors = study_errors({**STUDY, field: 1})
+    assert found(errors) == [("unknown_field", "(unknown)")]
+    assert "Each element of measurements takes site, diameter_mm, " in errors[0].message
     assert "Each element" not in study_errors({**STUDY, "note": 1})[0].message
 
 
@@ -81,9 +81,9 @@ def test_no_more_measurements_are_looked_at_than_allowed() -> None:
 
 @pytest.mark.parametrize(("site", "code"), [("", "too_short"), ("x" * 65, "too_long"), (1, "wrong_type")])
 def test_a_site_is_a_short_text(site: object, code: str) -> None:
-    faults = study_errors(measurements({"site": site, "diameter_mm": 40}))
-    assert found(faults) == [(code, "measurements[0].site")]
+    errors = study_errors(measurements({"site": site, "diameter_mm": 40}))
+    assert found(errors) == [(code, "measurements[0].site")]
 
 
-def test_a_study_that_is_no_object_has_one_fault() -> None:
+def test_a_study_that_is_no_object_has_one_error() -> None:
     assert found(study_errors([STUDY])) == [("wrong_type", "")]

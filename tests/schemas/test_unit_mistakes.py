@@ -61,19 +61,19 @@ def test_one_explanation_gives_its_code(height: float, weight: float, code: str,
     ],
 )
 def test_the_likely_explanation_is_asked_about(height: float, weight: float, hints: list[str]) -> None:
-    (fault,) = score_errors(body(height, weight))
-    assert fault.message.count("?") == len(hints)
-    assert all(hint in fault.message for hint in hints)
+    (error,) = score_errors(body(height, weight))
+    assert error.message.count("?") == len(hints)
+    assert all(hint in error.message for hint in hints)
 
 
 @pytest.mark.parametrize("inches", range(58, 78))
 @pytest.mark.parametrize("body_mass_index", [18.5, 22.0, 27.0, 33.0])
 def test_an_adult_in_inches_and_pounds_gets_this_one_hint(inches: int, body_mass_index: float) -> None:
     pounds = round(body_mass_index * (0.0254 * inches) ** 2 / 0.45359237)
-    (fault,) = score_errors(body(inches, pounds))
-    assert fault.code == "given_in_inches_and_pounds"
-    assert fault.message.endswith("Were height and weight given in inches and pounds?")
-    assert fault.message.count("?") == 1
+    (error,) = score_errors(body(inches, pounds))
+    assert error.code == "given_in_inches_and_pounds"
+    assert error.message.endswith("Were height and weight given in inches and pounds?")
+    assert error.message.count("?") == 1
 
 
 def test_a_height_in_metres_is_noticed_without_a_weight() -> None:
@@ -98,9 +98,9 @@ def test_a_height_in_metres_is_noticed_without_a_weight() -> None:
     ],
 )
 def test_a_diameter_below_its_range_looks_like_centimetres(age: float, diameter: float, code: str | None) -> None:
-    faults = score_errors({**SINGLE, "age_years": age, "diameter_mm": diameter})
-    assert found(faults) == ([(code, "diameter_mm")] if code else [])
-    assert all(("given in cm?" in fault.message) == (code == "given_in_cm") for fault in faults)
+    errors = score_errors({**SINGLE, "age_years": age, "diameter_mm": diameter})
+    assert found(errors) == ([(code, "diameter_mm")] if code else [])
+    assert all(("given in cm?" in error.message) == (code == "given_in_cm") for error in errors)
 
 
 def test_the_diameter_of_an_unknown_age_is_held_to_the_wider_range() -> None:
@@ -111,7 +111,7 @@ SIZES = st.floats(-10, 2000) | st.sampled_from([0.0, 1.76, 40.0, 250.0, 1.5, 350
 
 
 @given(SIZES, SIZES)
-def test_a_body_is_refused_exactly_for_its_ranges(height: float, weight: float) -> None:
+def test_a_body_is_rejected_exactly_for_its_ranges(height: float, weight: float) -> None:
     sizes_fit = HEIGHT.holds(height) and WEIGHT.holds(weight)
     fits = sizes_fit and BMI.holds(bmi_kg_m2(height, weight))
     assert (score_errors(body(height, weight)) == ()) == fits
