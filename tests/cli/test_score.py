@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.formats.score_table import COLUMNS
+from app.formats.score_table import COLUMNS, KNOWN
 from app.schemas.fields import leaves, spec
 from app.schemas.requests import ScoreRequest
 from app.services import score_file
@@ -354,5 +354,8 @@ def test_the_command_line_agrees_with_a_service_that_runs_beside_it(
 
 def test_the_documents_explain_every_column() -> None:
     text = (Path(__file__).parents[2] / "docs" / "score-files.md").read_text()
+    what_goes_in, _, _ = text.partition("| `index` |")
+    for name in KNOWN:
+        assert f"`{name}`" in what_goes_in
     for column in COLUMNS:
         assert f"| `{column.name}` | {column.kind} | {column.meaning} |" in text

@@ -1,5 +1,6 @@
 """What is derived from the request models: limits, choices, specifications of fields."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import httpx
@@ -100,6 +101,13 @@ async def test_fastapi_validates_with_the_same_model_and_its_errors_read_the_sam
     shown = get_openapi(title="t", version="1", routes=application.routes)["components"]["schemas"]["ScoreRequest"]
     assert shown["properties"]["diameter_mm"]["maximum"] == 120
     assert shown["additionalProperties"] is False
+
+
+def test_a_field_is_named_only_where_it_is_defined_and_used() -> None:
+    app = Path(__file__).parents[2] / "app"
+    named = {str(path.relative_to(app)) for path in app.rglob("*.py") if "measurement_sd_mm" in path.read_text()}
+    computed = {"schemas/requests.py", "domain/query.py", "inference/scoring.py", "inference/numbers.py"}
+    assert {name for name in named if not name.startswith("formats/")} <= computed
 
 
 def test_activation_takes_one_version() -> None:
