@@ -1,5 +1,6 @@
 """A patient as the numbers that a model takes: the row of covariates, in one fixed order."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -20,8 +21,17 @@ def covariate_names(age: AgeTransform) -> tuple[str, ...]:
 
 def covariates(patients: Sequence[Patient], age: AgeTransform) -> NDArray[np.float64]:
     """[N, 4] rows in the order of `covariate_names`, not standardised."""
-    rows = [(p.age_years, p.sex is Sex.MALE, p.height_cm, p.weight_kg) for p in patients]
-    return covariate_columns(*np.array(rows, dtype=np.float64).reshape(-1, 4).T, age=age)
+    first = _log_age if age == "log" else _age
+    rows = [(first(p.age_years), p.sex is Sex.MALE, p.height_cm, p.weight_kg) for p in patients]
+    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+
+
+def _log_age(age_years: float) -> float:
+    return math.log(max(age_years, YOUNGEST_AGE_YEARS))
+
+
+def _age(age_years: float) -> float:
+    return age_years
 
 
 def covariate_columns(

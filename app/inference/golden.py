@@ -8,7 +8,8 @@ import numpy as np
 from app.domain.context import AgeTransform, covariates
 from app.domain.golden import GoldenCase, GoldenInput, GoldenMoments, GoldenOutputs
 from app.inference.executor import Executor, LoadedModel
-from app.maths.moments import Array, Intervals, Moments
+from app.inference.numbers import score_numbers
+from app.maths.moments import Array, Moments
 from app.maths.score import normalcy, predictive
 from app.maths.score.thresholds import threshold_diameter
 
@@ -22,7 +23,6 @@ SMALLEST = 1e-12
 MASS = 0.95
 
 Reference = Callable[[Array], Moments]
-Hdi = Callable[[Array, Moments, float], Intervals]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,7 @@ def golden_cases(inputs: Sequence[GoldenInput], age: AgeTransform, reference: Re
     moments = reference(covariates(patients, age))
     scores = np.array([item.score for item in inputs])
     diameters = np.maximum(np.round(moments.m1 + scores * np.exp(moments.m2), 1), 3.0)
-    rows = zip(
-        patients, diameters.tolist(), _rows(moments), _outputs(diameters, moments, normalcy.safe_hdi), strict=True
-    )
+    rows = zip(patients, diameters.tolist(), _rows(moments), _safe_outputs(diameters, moments), strict=True)
     return tuple(GoldenCase(p, y, GoldenMoments(*m), GoldenOutputs(*o)) for p, y, m, o in rows)
 
 
@@ -67,7 +65,7 @@ def check_model(model: LoadedModel) -> GoldenResult:
 
 
 def check_golden(executor: Executor, age: AgeTransform, y_scale: float, cases: Sequence[GoldenCase]) -> GoldenResult:
-    """Does the executor find the moments, and the fast way from the stored moments the outputs?
+    """Does the executor find the moments, and do answers' numbers follow from the stored moments?
 
     `y_scale` (mm) is the unit of the model's standardised diameters: what 1e-9 means for m1 and v1.
     """
@@ -76,7 +74,7 @@ def check_golden(executor: Executor, age: AgeTransform, y_scale: float, cases: S
     slack = MOMENT_TOLERANCE * np.array([y_scale, y_scale**2, 1.0, 1.0])
     expected = np.array([astuple(case.outputs) for case in cases])  # [K, outputs]
     diameters = np.array([case.diameter_mm for case in cases])
-    found = np.array(_outputs(diameters, Moments(*stored.T), normalcy.hdi))
+    found = _outputs(diameters, Moments(*stored.T))
     return GoldenResult(
         len(cases),
         (
@@ -86,9 +84,9 @@ def check_golden(executor: Executor, age: AgeTransform, y_scale: float, cases: S
     )
 
 
-def _outputs(diameters: Array, moments: Moments, hdi: Hdi) -> list[list[float]]:
-    """One row per case, in the order of GoldenOutputs' fields."""
-    interval = hdi(diameters, moments, MASS)
+def _safe_outputs(diameters: Array, moments: Moments) -> list[list[float]]:
+    """One row per case, in the order of GoldenOutputs' fields, by the slow, safe solvers."""
+    interval = normalcy.safe_hdi(diameters, moments, MASS)
     at_2 = moments.m1 + 2.0 * np.exp(moments.m2)
     usual = predictive.interval(moments, MASS)
     columns = [
@@ -97,7 +95,7 @@ def _outputs(diameters: Array, moments: Moments, hdi: Hdi) -> list[list[float]]:
         interval.high,
         normalcy.sf(2.0, diameters, moments),
         normalcy.cdf(-2.0, diameters, moments),
-        hdi(at_2, moments, MASS).width,
+        normalcy.safe_hdi(at_2, moments, MASS).width,
         usual.low,
         usual.high,
         100.0 * predictive.cdf(diameters, moments),
@@ -105,6 +103,24 @@ def _outputs(diameters: Array, moments: Moments, hdi: Hdi) -> list[list[float]]:
     ]
     rows: list[list[float]] = np.column_stack(columns).tolist()
     return rows
+
+
+def _outputs(diameters: Array, moments: Moments) -> Array:
+    """[K, outputs] the way answers are computed."""
+    found = score_numbers(diameters, moments, (2.0, -2.0), MASS)
+    columns = [
+        found.expected_ns,
+        found.placed.hdi.low,
+        found.placed.hdi.high,
+        found.placed.above_2,
+        found.placed.below_minus_2,
+        found.context_width,
+        found.interval_mm.low,
+        found.interval_mm.high,
+        found.percentile,
+        found.diameter_at_threshold_mm[0, 0],
+    ]
+    return np.column_stack(columns)
 
 
 def _output_slack(expected: Array) -> Array:

@@ -1,7 +1,11 @@
-"""Every number about N readings, as columns: prediction, score, reference, context and comparators in one go."""
+"""Every number about N measurements: prediction, score, reference, context and comparators in one go.
 
-from collections.abc import Sequence
+As columns for many people; as rows for the answers. A few measurements are worked one by one, with floats.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +14,13 @@ from app.domain.context import covariates
 from app.domain.patient import Patient
 from app.inference.executor import LoadedModel
 from app.maths.moments import Array, Intervals, Moments
-from app.maths.score import normalcy, predictive
-from app.maths.score.thresholds import threshold_diameter
-from app.maths.statistics.linear import LinearReference
+from app.maths.score.normalcy import expected_score, standardised_exceedance
+from app.maths.score.oriented import FEW, centres, limits_allowed, spreads
+from app.maths.score.predictive import standardised_cdf
+from app.maths.score.single import Place, ScoreRow, score_one
+from app.maths.score.tables import MASS, MeasurementIntervals, find_intervals
 
-REFERENCE_MASS = 0.95  # of the predictive interval, of a threshold's diameters and of W2, whatever was asked
-POSITION_LIMITS = (2.0, -2.0)
-QUANTILES = np.array([0.5, 0.025, 0.975])[:, None, None]  # [3, 1, 1] median, low, high, against [T, N]
+FindIntervals = Callable[[Array, Moments, tuple[float, ...], float, Array | None], MeasurementIntervals]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +33,58 @@ class Placed:
     above_2: Array  # [N] P(NS > 2)
     below_minus_2: Array  # [N] P(NS < -2)
 
+    def rows(self) -> list[Place]:
+        columns = (self.hdi.low, self.hdi.high, self.above.T, self.below.T, self.above_2, self.below_minus_2)
+        return list(map(Place, *(column.tolist() for column in columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreNumbers:
+    """What the moments and the diameters give."""
+
+    expected_ns: Array  # [N]
+    placed: Placed
+    without_error: Placed | None  # of the error-free diameter; None if no measurement states its error
+    context_width: Array  # [N] W2
+    interval_mm: Intervals  # [N]
+    percentile: Array  # [N]
+    diameter_at_threshold_mm: Array  # [3, T, N] in the order of tables.PROBABILITIES
+
+    def rows(self) -> list[ScoreRow]:
+        return list(
+            map(
+                ScoreRow,
+                self.expected_ns.tolist(),
+                self.placed.rows(),
+                self.without_error.rows() if self.without_error else [None] * self.expected_ns.size,
+                self.context_width.tolist(),
+                self.interval_mm.low.tolist(),
+                self.interval_mm.high.tolist(),
+                self.percentile.tolist(),
+                self.diameter_at_threshold_mm.T.tolist(),
+            )
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
     moments: Moments
-    expected_ns: Array  # [N]
-    placed: Placed
-    without_error: Placed | None  # of the error-free diameter; None if no reading states its error
-    context_width: Array  # [N] W2
-    interval_mm: Intervals  # [N]
-    percentile: Array  # [N]
-    diameter_at_threshold_mm: Array  # [3, T, N] in the order of QUANTILES
+    score: ScoreNumbers
     linear_z: Array  # [N]
-    altman_z: Array  # [N]
+    altman_z: Array  # [N] to be read only where it applies
     altman_applies: NDArray[np.bool_]  # [N]
+
+
+class NumberRow(NamedTuple):
+    """All numbers of one measurement."""
+
+    score: ScoreRow
+    m1: float
+    v1: float
+    m2: float
+    v2: float
+    linear_z: float
+    altman_z: float | None  # None where its spread cannot be believed
 
 
 def numbers(
@@ -51,47 +93,86 @@ def numbers(
     diameters: Array,
     thresholds: tuple[float, ...] = (2.0,),
     mass: float = 0.95,
-    measurement_sd_mm: Array | float = 0.0,
+    measurement_sd_mm: Array | None = None,
+    find: FindIntervals = find_intervals,
 ) -> Numbers:
     x = covariates(patients, model.card.age_transform)
     moments = model.executor.predict(x)
-    interval, context_width = normalcy.hdi_and_context_width(diameters, moments, mass)
-    interval_mm, below = predictive.interval_and_cdf(diameters, moments, REFERENCE_MASS)
-    variance = np.square(measurement_sd_mm)
-    return Numbers(
-        moments=moments,
-        expected_ns=normalcy.expected_score(diameters, moments),
-        placed=_placed(interval, thresholds, diameters, moments, 0.0),
-        without_error=_without_error(thresholds, diameters, moments, mass, variance) if np.any(variance) else None,
-        context_width=context_width,
-        interval_mm=interval_mm,
-        # Quadrature may end 4e-16 beyond certainty.
-        percentile=100.0 * np.minimum(below, 1.0),
-        diameter_at_threshold_mm=threshold_diameter(QUANTILES, np.array(thresholds)[:, None], moments),
-        linear_z=model.linear.linear_z(x, diameters),
-        altman_z=_altman_z(model.linear, x, diameters),
-        altman_applies=model.linear.altman_applies(x),
-    )
+    variance = None if measurement_sd_mm is None else measurement_sd_mm * measurement_sd_mm
+    found = score_numbers(diameters, moments, thresholds, mass, variance, find)
+    linear = model.linear
+    with limits_allowed():
+        altman_z = linear.altman_z(x, diameters)
+    return Numbers(moments, found, linear.linear_z(x, diameters), altman_z, linear.altman_applies(x))
 
 
-def _without_error(
-    thresholds: tuple[float, ...], diameters: Array, moments: Moments, mass: float, variance: Array | float
-) -> Placed:
-    return _placed(normalcy.hdi(diameters, moments, mass, variance), thresholds, diameters, moments, variance)
+def number_rows(
+    model: LoadedModel,
+    patients: Sequence[Patient],
+    diameters: Sequence[float],
+    thresholds: tuple[float, ...],
+    mass: float,
+    measurement_sd_mm: Sequence[float],
+) -> list[NumberRow]:
+    """One row per measurement, in order."""
+    x, y = covariates(patients, model.card.age_transform), np.array(diameters)
+    moments = model.executor.predict(x)
+    columns = moments.m1.tolist(), moments.v1.tolist(), moments.m2.tolist(), moments.v2.tolist()
+    each = list(zip(*columns, strict=True))
+    scores = None
+    if len(diameters) <= FEW and mass == MASS:
+        scores = _one_by_one(diameters, each, thresholds, measurement_sd_mm)
+    if scores is None:
+        variance = np.square(measurement_sd_mm) if any(measurement_sd_mm) else None
+        scores = score_numbers(y, moments, thresholds, mass, variance).rows()
+    rows = zip(scores, each, model.linear.z_scores(x, diameters), strict=True)
+    return [NumberRow(score, *latent, linear_z, altman_z) for score, latent, (linear_z, altman_z) in rows]
 
 
-def _placed(
-    hdi: Intervals, thresholds: tuple[float, ...], diameters: Array, moments: Moments, variance: Array | float
-) -> Placed:
-    """The two limits of position are asked for with the thresholds: one call costs a third of three."""
-    asked = tuple(dict.fromkeys((*thresholds, *POSITION_LIMITS)))
-    sides = normalcy.exceedance(np.array(asked)[:, None], diameters, moments, variance)  # [A, N]
-    given = [asked.index(each) for each in thresholds]
-    above_2, below_minus_2 = [asked.index(limit) for limit in POSITION_LIMITS]
-    return Placed(hdi, sides.above[given], sides.below[given], sides.above[above_2], sides.below[below_minus_2])
+def _one_by_one(
+    diameters: Sequence[float],
+    moments: Sequence[tuple[float, float, float, float]],
+    thresholds: tuple[float, ...],
+    measurement_sd_mm: Sequence[float],
+) -> list[ScoreRow] | None:
+    """None if anybody is beyond the table of intervals."""
+    scores = []
+    with limits_allowed():
+        for y, (m1, v1, m2, v2), sd in zip(diameters, moments, measurement_sd_mm, strict=True):
+            score = score_one(y, m1, v1, m2, v2, thresholds, sd * sd)
+            if score is None:
+                return None
+            scores.append(score)
+    return scores
 
 
-def _altman_z(linear: LinearReference, x: Array, diameters: Array) -> Array:
-    """Not finite where the modelled spread is 0; `altman_applies` is false there."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return linear.altman_z(x, diameters)
+def score_numbers(
+    y: Array,
+    moments: Moments,
+    thresholds: tuple[float, ...] = (2.0,),
+    mass: float = 0.95,
+    measurement_variance: Array | None = None,
+    find: FindIntervals = find_intervals,
+) -> ScoreNumbers:
+    """`find` is the way to intervals and quantiles: from tables where they reach, or solved for each person."""
+    with limits_allowed():
+        centre, (b, s) = centres(y, moments, y.shape), spreads(moments, 0.0, y.shape)
+        intervals = find(y, moments, thresholds, mass, measurement_variance)
+        without_error = None
+        if measurement_variance is not None and intervals.without_error is not None:
+            noise, _ = spreads(moments, measurement_variance, y.shape)
+            without_error = _placed(intervals.without_error, thresholds, centre, noise, s)
+        return ScoreNumbers(
+            expected_ns=expected_score(y, moments),
+            placed=_placed(intervals.hdi, thresholds, centre, b, s),
+            without_error=without_error,
+            context_width=intervals.context_width,
+            interval_mm=intervals.interval_mm,
+            percentile=100.0 * np.minimum(standardised_cdf(centre, b, s), 1.0),  # quadrature may end 4e-16 beyond
+            diameter_at_threshold_mm=intervals.diameter_at_threshold_mm,
+        )
+
+
+def _placed(hdi: Intervals, thresholds: tuple[float, ...], centre: Array, b: Array, s: Array) -> Placed:
+    sides, above_2, below_minus_2 = standardised_exceedance(thresholds, centre, b, s)
+    return Placed(hdi, sides.above, sides.below, above_2, below_minus_2)

@@ -1,18 +1,17 @@
 """Score measurements: what every way into the service uses. A single measurement is a batch of one."""
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import repeat
+from collections.abc import Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 from app.domain.query import ScoreQuery
 from app.domain.reliability import Finding
 from app.domain.score import Tails, position
 from app.inference.executor import LoadedModel
 from app.inference.judging import advise
-from app.inference.numbers import REFERENCE_MASS, Numbers, Placed, numbers
+from app.inference.numbers import NumberRow, number_rows
+from app.maths.score.single import Place
+from app.maths.score.tables import MASS
 from app.schemas.answers import (
     Answer,
     Comparators,
@@ -52,10 +51,11 @@ def score(model: LoadedModel, queries: Sequence[ScoreQuery]) -> list[Answer]:
 
 def score_with_tails(model: LoadedModel, queries: Sequence[ScoreQuery]) -> list[Scored]:
     """Queries that share thresholds and probability are computed together; the order of queries is preserved."""
+    if len(queries) == 1:
+        return _score_alike(model, queries)
     found: dict[int, Scored] = {}
-    for cut, indices in _by_cut(queries).items():
-        group = [queries[k] for k in indices]
-        found.update(zip(indices, _score_alike(model, group, cut), strict=True))
+    for indices in _by_cut(queries).values():
+        found.update(zip(indices, _score_alike(model, [queries[k] for k in indices]), strict=True))
     return [found[k] for k in range(len(queries))]
 
 
@@ -66,92 +66,62 @@ def _by_cut(queries: Sequence[ScoreQuery]) -> dict[Cut, list[int]]:
     return groups
 
 
-def _score_alike(model: LoadedModel, queries: Sequence[ScoreQuery], cut: Cut) -> Iterator[Scored]:
-    diameters = np.array([query.diameter_mm for query in queries])
-    errors = np.array([query.measurement_sd_mm for query in queries])
-    found = numbers(model, [query.patient for query in queries], diameters, *cut, errors)
-    rows = (
-        _scores(found, cut),
-        _error_free_scores(found, cut),
-        _references(found, cut),
-        _z_scores(found),
-        found.context_width.tolist(),
-        _tails(found.placed),
-        _tails(found.without_error) if found.without_error else repeat(None),
+def _score_alike(model: LoadedModel, queries: Sequence[ScoreQuery]) -> list[Scored]:
+    """All with the thresholds and the probability of the first."""
+    rows = number_rows(
+        model,
+        [query.patient for query in queries],
+        [query.diameter_mm for query in queries],
+        queries[0].thresholds,
+        queries[0].hdi_probability,
+        [query.measurement_sd_mm for query in queries],
     )
-    return map(_scored, repeat(model), queries, *rows)
+    return [_scored(model, query, row) for query, row in zip(queries, rows, strict=True)]
 
 
-def _scored(
-    model: LoadedModel,
-    query: ScoreQuery,
-    score: Score,
-    error_free: ScoreWithMeasurementError | None,
-    reference: Reference,
-    z_scores: tuple[float, float | None],
-    context_width: float,
-    tails: Tails,
-    tails_with_error: Tails | None,
-) -> Scored:
-    percentile = model.judge.percentile(context_width)
-    ruling = model.judge.rule(query.patient, query.convention, context_width, percentile)
-    reliability = Reliability(ruling.verdict, context_width, percentile, ruling.reasons)
-    if ruling.verdict == "not_reliable" and not query.include_unreliable:
-        answer = Answer(None, None, None, None, reliability, advise(query, None, ruling.verdict))
+def _scored(model: LoadedModel, query: ScoreQuery, row: NumberRow) -> Scored:
+    found, patient = row.score, query.patient
+    percentile = model.judge.percentile(found.context_width)
+    ruling = model.judge.rule(patient, query.convention, found.context_width, percentile)
+    verdict = ruling.verdict
+    reliability = Reliability(verdict, found.context_width, percentile, ruling.reasons)
+    tails = Tails(found.place.above_2, found.place.below_minus_2)
+    noisy = found.without_error if query.measurement_sd_mm > 0.0 else None
+    if verdict == "not_reliable" and not query.include_unreliable:
+        answer = Answer(None, None, None, None, reliability, advise(query, None, verdict))
     else:
-        comparators = _comparators(query, z_scores, ruling.is_outside_training_range)
-        asked = error_free if query.measurement_sd_mm > 0.0 else None
-        advisories = advise(query, score.expected_ns, ruling.verdict)
-        answer = Answer(score, asked, reference, comparators, reliability, advisories)
-    return Scored(answer, tails, tails_with_error, ruling.findings)
+        answer = Answer(
+            Score(found.expected_ns, *_located(found.place, query), position(tails)),
+            ScoreWithMeasurementError(*_located(noisy, query)) if noisy else None,
+            _reference(row, query.thresholds),
+            _comparators(query, row, ruling.is_outside_training_range),
+            reliability,
+            advise(query, found.expected_ns, verdict),
+        )
+    with_error = Tails(noisy.above_2, noisy.below_minus_2) if noisy else None
+    return Scored(answer, tails, with_error, ruling.findings)
 
 
-def _scores(found: Numbers, cut: Cut) -> Iterator[Score]:
-    positions = map(position, _tails(found.placed))
-    rows = zip(found.expected_ns.tolist(), _placed(found.placed, cut), positions, strict=True)
-    return (Score(expected, *placed, where) for expected, placed, where in rows)
+def _located(place: Place, query: ScoreQuery) -> tuple[Hdi, tuple[Exceedance, ...]]:
+    hdi = Hdi(query.hdi_probability, place.low, place.high, place.high - place.low)
+    return hdi, tuple(map(Exceedance, query.thresholds, place.above, place.below))
 
 
-def _error_free_scores(found: Numbers, cut: Cut) -> Iterator[ScoreWithMeasurementError | None]:
-    if found.without_error is None:
-        return repeat(None)
-    return (ScoreWithMeasurementError(*placed) for placed in _placed(found.without_error, cut))
-
-
-def _placed(placed: Placed, cut: Cut) -> Iterator[tuple[Hdi, tuple[Exceedance, ...]]]:
-    thresholds, probability = cut
-    ends = zip(placed.hdi.low.tolist(), placed.hdi.high.tolist(), strict=True)
-    for (low, high), above, below in zip(ends, placed.above.T.tolist(), placed.below.T.tolist(), strict=True):
-        yield Hdi(probability, low, high, high - low), tuple(map(Exceedance, thresholds, above, below))
-
-
-def _tails(placed: Placed) -> Iterator[Tails]:
-    return map(Tails, placed.above_2.tolist(), placed.below_minus_2.tolist())
-
-
-def _references(found: Numbers, cut: Cut) -> Iterator[Reference]:
-    thresholds, _ = cut
-    diameters = found.diameter_at_threshold_mm.T.tolist()  # [N][T][3]
-    return map(
-        Reference,
-        found.moments.m1.tolist(),
-        np.sqrt(found.moments.v1).tolist(),
-        np.exp(found.moments.m2).tolist(),
-        np.sqrt(found.moments.v2).tolist(),
-        map(IntervalMm, repeat(REFERENCE_MASS), found.interval_mm.low.tolist(), found.interval_mm.high.tolist()),
-        found.percentile.tolist(),
-        (tuple(DiameterAtThreshold(t, *at) for t, at in zip(thresholds, row, strict=True)) for row in diameters),
+def _reference(row: NumberRow, thresholds: tuple[float, ...]) -> Reference:
+    found = row.score
+    return Reference(
+        row.m1,
+        math.sqrt(row.v1),
+        math.exp(row.m2),
+        math.sqrt(row.v2),
+        IntervalMm(MASS, found.interval_low_mm, found.interval_high_mm),
+        found.percentile,
+        tuple([DiameterAtThreshold(t, *at) for t, at in zip(thresholds, found.diameter_at_threshold_mm, strict=True)]),
     )
 
 
-def _z_scores(found: Numbers) -> Iterator[tuple[float, float | None]]:
-    """The linear and Altman's Z, the second None where its spread cannot be believed."""
-    rows = zip(found.linear_z.tolist(), found.altman_z.tolist(), found.altman_applies.tolist(), strict=True)
-    return ((linear, altman if applies else None) for linear, altman, applies in rows)
-
-
-def _comparators(query: ScoreQuery, z_scores: tuple[float, float | None], outside: bool) -> Comparators:
-    linear_z, altman_z = (None, None) if outside else z_scores
+def _comparators(query: ScoreQuery, row: NumberRow, outside: bool) -> Comparators:
+    linear_z, altman_z = (None, None) if outside else (row.linear_z, row.altman_z)
     reasons = (OUTSIDE_LINEAR, OUTSIDE_ALTMAN) if outside else (NOT_CREDIBLE_ALTMAN,) if altman_z is None else ()
     diameter_cm, height_m = query.diameter_mm / 10.0, query.patient.height_cm / 100.0
     return Comparators(

@@ -86,13 +86,13 @@ def evaluate(model: LoadedModel, table: Table, label: NDArray[np.int64], true_z:
     patients = _patients(table)
     found = numbers(model, patients, table.diameter_mm)
     scores = {
-        "E[NS]": found.expected_ns,
-        "P(NS > 2)": found.placed.above_2,
+        "E[NS]": found.score.expected_ns,
+        "P(NS > 2)": found.score.placed.above_2,
         "linear Z": found.linear_z,
         "Altman Z (else linear)": np.where(found.altman_applies, found.altman_z, found.linear_z),
     }
-    hdi, healthy = found.placed.hdi, label == 0
-    pit = found.percentile[healthy] / 100.0
+    hdi, healthy = found.score.placed.hdi, label == 0
+    pit = found.score.percentile[healthy] / 100.0
     evaluation = Evaluation(
         model=model.ref,
         cohort=model.card.cohort.name,
@@ -103,7 +103,7 @@ def evaluate(model: LoadedModel, table: Table, label: NDArray[np.int64], true_z:
         true_z_covered=None if true_z is None else float(np.mean((hdi.low <= true_z) & (true_z <= hdi.high))),
         **_shares(score(model, [ScoreQuery(p, y) for p, y in zip(patients, table.diameter_mm.tolist(), strict=True)])),
     )
-    return Evaluated(evaluation, scores, label, pit, found.expected_ns, hdi.low, hdi.high, table.diameter_mm)
+    return Evaluated(evaluation, scores, label, pit, found.score.expected_ns, hdi.low, hdi.high, table.diameter_mm)
 
 
 def plots(evaluated: Evaluated) -> dict[str, Figure]:

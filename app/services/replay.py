@@ -26,6 +26,7 @@ TINY = 1e-12  # smaller numbers count as zero: probabilities far out in a tail a
 WHOLE_RECORD = "(record)"
 MAX_SCORES = 10_000  # of one replay, as many as a batch may have
 TOO_MANY = f"More than {MAX_SCORES} scores have this request id, because many requests used it. Choose one item."
+ENDS = frozenset({"low", "high"})
 WORDING = frozenset({"message"})
 
 
@@ -100,16 +101,22 @@ async def _replay_one(runtime: Runtime, record: Json) -> list[Difference]:
     return list(differences(output, body(scored.answer), path))
 
 
-def differences(recorded: Any, now: Any, path: str = "") -> Iterator[Difference]:
-    """Every number with its relative difference, and every text or structure that differs."""
+def differences(recorded: Any, now: Any, path: str = "", least: float = TINY) -> Iterator[Difference]:
+    """Every number with its relative difference, and every text or structure that differs.
+
+    A number is compared beside itself or `least`, whichever is larger. For the ends of an interval that is its width:
+    an end that happens to lie near 0 is known no better than the other.
+    """
     if isinstance(recorded, dict) and isinstance(now, dict) and recorded.keys() == now.keys():
+        width = _width(recorded)
         for name in recorded.keys() - WORDING:
-            yield from differences(recorded[name], now[name], f"{path}.{name}" if path else name)
+            inner = f"{path}.{name}" if path else name
+            yield from differences(recorded[name], now[name], inner, width if name in ENDS else TINY)
     elif isinstance(recorded, list | tuple) and isinstance(now, list | tuple) and len(recorded) == len(now):
         for index, (before, after) in enumerate(zip(recorded, now, strict=True)):
             yield from differences(before, after, f"{path}[{index}]")
     elif _is_number(recorded) and _is_number(now):
-        yield Difference(path, _relative(recorded, now))
+        yield Difference(path, abs(recorded - now) / max(abs(recorded), abs(now), least))
     elif recorded != now:
         yield Difference(path, 1.0)
 
@@ -118,5 +125,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _relative(recorded: float, now: float) -> float:
-    return abs(recorded - now) / max(abs(recorded), abs(now), TINY)
+def _width(recorded: Json) -> float:
+    """Of an interval; TINY for anything else."""
+    ends = [recorded[name] for name in ("low", "high") if _is_number(recorded.get(name))]
+    return max(ends[1] - ends[0], TINY) if len(ends) == len(ENDS) else TINY

@@ -26,7 +26,7 @@ def test_a_percentile_never_passes_100_whatever_the_spread() -> None:
     moments = Moments(np.full(500, 34.0), np.full(500, 0.1), np.full(500, 1.1), s2**2)
     model = replace(a_loaded_model(), executor=Said(moments))
     for diameter in (3.0, 500.0):
-        percentile = numbers(model, [MAN] * 500, np.full(500, diameter)).percentile
+        percentile = numbers(model, [MAN] * 500, np.full(500, diameter)).score.percentile
         assert ((percentile >= 0.0) & (percentile <= 100.0)).all()
 
 
@@ -34,7 +34,8 @@ def test_columns_have_one_entry_per_threshold_and_person() -> None:
     found = numbers(
         a_loaded_model(), [MAN] * 3, np.array([30.0, 35.0, 40.0]), (2.0, 3.0), 0.9, np.array([0.0, 1.0, 2.0])
     )
-    assert found.without_error is not None
-    assert found.placed.above.shape == found.placed.below.shape == found.without_error.above.shape == (2, 3)
-    assert found.diameter_at_threshold_mm.shape == (3, 2, 3)
-    assert found.context_width.shape == found.linear_z.shape == (3,)
+    scores = found.score
+    assert scores.without_error is not None
+    assert scores.placed.above.shape == scores.placed.below.shape == scores.without_error.above.shape == (2, 3)
+    assert scores.diameter_at_threshold_mm.shape == (3, 2, 3)
+    assert scores.context_width.shape == found.linear_z.shape == (3,)

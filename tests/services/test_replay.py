@@ -38,3 +38,15 @@ def test_a_word_that_decides_something_counts_and_wording_does_not() -> None:
 def test_what_is_missing_counts() -> None:
     assert found({**RECORDED, "score": None})["fields"] == ["score"]
     assert found({**RECORDED, "advisories": []})["fields"] == ["advisories"]
+
+
+def test_an_end_near_zero_is_compared_beside_the_width_of_its_interval() -> None:
+    recorded, close = (
+        {"low": 1e-6, "high": 1.0, "width": 0.999999},
+        {"low": 1e-6 + 5e-9, "high": 1.0, "width": 0.999999},
+    )
+    assert summarise(list(differences(recorded, close)), 1)["identical"] is True
+    far = {"low": 1e-6 + 2e-8, "high": 1.0, "width": 0.999999}
+    assert summarise(list(differences(recorded, far)), 1)["fields"] == ["low"]
+    other = {"low": 1e-6, "high": 1.0, "width": 0.999999 + 2e-8}
+    assert summarise(list(differences(recorded, other)), 1)["fields"] == ["width"]

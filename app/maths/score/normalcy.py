@@ -12,9 +12,22 @@ import numpy as np
 from app.maths.moments import Array, Intervals, Moments
 from app.maths.score.distribution import log_density, tails, tails_of_one
 from app.maths.score.hdi import safe_shortest_ends, shortest_ends, shortest_of_one
-from app.maths.score.oriented import FEW, Oriented, Values, ensure_trusted, flat, limits_allowed, orient, orient_one
+from app.maths.score.oriented import (
+    FEW,
+    Oriented,
+    Values,
+    ensure_trusted,
+    flat,
+    limits_allowed,
+    orient,
+    orient_one,
+    oriented,
+)
 
 CONTEXT_MASS = 0.95  # of the interval whose width is W2
+POSITION_LIMITS = (2.0, -2.0)
+# For t <= 0, T <= t needs Z1 >= rho: beyond this rho it has a probability below 1e-21, and no position rests on it.
+CERTAIN_RHO = 9.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +48,42 @@ def exceedance(t: Values, y: Values, moments: Moments, measurement_variance: Val
     asked = np.broadcast(t, y, moments.m1, moments.v1, moments.m2, moments.v2, measurement_variance)
     with limits_allowed():
         if asked.size <= FEW:
-            sides = np.array([_sides_of_one(*map(float, one)) for one in asked]).reshape(-1, 2).T
+            sides = np.array([_sides_of_one(float(t), *orient_one(*map(float, one))) for t, *one in asked])
+            sides = sides.reshape(-1, 2).T
         else:
             sides = _sides(flat(np.asarray(t), asked.shape), *orient(y, moments, measurement_variance, asked.shape))
     return Exceedance(sides[0].reshape(asked.shape), sides[1].reshape(asked.shape))
 
 
-def _sides_of_one(t: float, y: float, *moments_and_variance: float) -> tuple[float, float]:
-    score, sign = orient_one(y, *moments_and_variance)
+def standardised_exceedance(
+    thresholds: tuple[float, ...], centre: Array, b: Array, s: Array
+) -> tuple[Exceedance, Array, Array]:
+    """(both sides of thresholds [T, N], P(NS > 2) [N], P(NS < -2) [N]).
+
+    From centre = (y - m1) e^{-m2}, b = s1 e^{-m2} and s = s2, which the caller has checked. Of the limits ±2 the one
+    beyond 0 from a distant score is not integrated: see CERTAIN_RHO.
+    """
+    score, sign = oriented(np.abs(centre), b, s), np.copysign(1.0, centre)
+    everyone = np.arange(centre.size)
+    limits = [limit for limit in POSITION_LIMITS if limit not in thresholds]
+    asked = [everyone] * len(thresholds)
+    asked += [np.flatnonzero((score.rho <= CERTAIN_RHO) | (sign * limit > 0.0)) for limit in limits]
+    rows = np.concatenate(asked)
+    t = np.repeat((*thresholds, *limits), [part.size for part in asked])
+    found = _sides(t, score[rows], sign[rows])
+    sides = np.zeros((2, len(thresholds) + len(limits), centre.size))
+    sides[:, : len(thresholds)] = found[:, : len(thresholds) * centre.size].reshape(2, len(thresholds), -1)
+    end = len(thresholds) * centre.size
+    for k, part in enumerate(asked[len(thresholds) :], len(thresholds)):
+        sides[:, k, part] = found[:, end : end + part.size]
+        end += part.size
+    below, above = sides
+    given = (*thresholds, *limits)
+    exceedance = Exceedance(below[: len(thresholds)], above[: len(thresholds)])
+    return exceedance, above[given.index(2.0)], below[given.index(-2.0)]
+
+
+def _sides_of_one(t: float, score: Oriented, sign: float) -> tuple[float, float]:
     if score.is_point:
         return (1.0, 0.0) if sign * score.a <= t else (0.0, 1.0)
     below, above = tails_of_one(sign * t, score)
@@ -89,14 +130,6 @@ def safe_hdi(y: Values, moments: Moments, mass: float = 0.95, measurement_varian
 def context_width(moments: Moments) -> Array:
     """W2: the width of the 95% HDI at the diameter m1 + 2 exp(m2), which the context alone decides."""
     return hdi(_context_diameter(moments), moments, CONTEXT_MASS).width
-
-
-def hdi_and_context_width(y: Array, moments: Moments, mass: float = 0.95) -> tuple[Intervals, Array]:
-    """Both for diameters y [N], in one search where the mass is that of W2: few readings share few grids."""
-    if mass != CONTEXT_MASS:
-        return hdi(y, moments, mass), context_width(moments)
-    both = hdi(np.stack((y, _context_diameter(moments))), moments, mass)
-    return Intervals(both.low[0], both.high[0]), both.width[1]
 
 
 def _context_diameter(moments: Moments) -> Array:

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from app.errors import UnverifiedResult
 from app.maths.moments import Array, Intervals, Moments
 from app.maths.score.oriented import TURN, Shape, Values, centres, limits_allowed, spreads
-from app.maths.score.quadrature import NORMAL_PEAK, REACH, Rows, grid, grouped, nodes_for
+from app.maths.score.quadrature import NORMAL_PEAK, REACH, Real, Rows, grid, grouped, nodes_for
 from app.maths.score.roots import Mixture, newton_quantiles
 
 WIDE_REACH = 12.0  # far-out diameters are mostly the work of a large e^{f2}
@@ -25,11 +25,16 @@ CLOSE = 1e-12  # of r; the step after would be its square
 def cdf(y: Values, moments: Moments) -> Array:
     """The predictive probability of a diameter up to y."""
     shape = np.broadcast(y, moments.m1).shape
-    d = centres(y, moments, shape)
-    result = np.empty_like(d)
-    for block in _spreads(moments, shape, WIDE_REACH):
-        result[block.rows] = ndtr(d[block.rows, None] / block.tau) @ block.weight
-    return result.reshape(shape)
+    with limits_allowed():
+        return standardised_cdf(centres(y, moments, shape), *spreads(moments, 0.0, shape)).reshape(shape)
+
+
+def standardised_cdf(centre: Array, b: Array, s: Array) -> Array:
+    """[N] from centre = (y - m1) e^{-m2}, b = s1 e^{-m2} and s = s2, which the caller has checked."""
+    result = np.empty_like(centre)
+    for block in _blocks(b, s, WIDE_REACH):
+        result[block.rows] = ndtr(centre[block.rows, None] / block.tau) @ block.weight
+    return result
 
 
 def log_density(y: Values, moments: Moments) -> Array:
@@ -37,7 +42,7 @@ def log_density(y: Values, moments: Moments) -> Array:
     shape = np.broadcast(y, moments.m1).shape
     d = centres(y, moments, shape)
     result = np.empty_like(d)
-    for block in _spreads(moments, shape, WIDE_REACH):
+    for block in _blocks(*_checked(moments, shape), WIDE_REACH):
         exponent = -0.5 * (d[block.rows, None] / block.tau) ** 2 - np.log(block.tau)
         largest = exponent.max(axis=1)
         mean = np.exp(exponent - largest[:, None]) @ block.weight
@@ -48,19 +53,9 @@ def log_density(y: Values, moments: Moments) -> Array:
 def interval(moments: Moments, mass: float = 0.95) -> Intervals:
     """The central intervals m1 ± r of the given mass: E[Phi(r/τ)] = (1 + mass)/2."""
     r = np.empty_like(moments.m1)
-    for block in _spreads(moments, moments.m1.shape, REACH):
+    for block in _blocks(*_checked(moments, moments.m1.shape), REACH):
         r[block.rows] = _half_width(block, mass)
     return _around(r, moments)
-
-
-def interval_and_cdf(y: Array, moments: Moments, mass: float = 0.95) -> tuple[Intervals, Array]:
-    """Both for diameters y [N], at little more than the cost of one: they share a grid."""
-    d = centres(y, moments, y.shape)
-    r, below = np.empty_like(d), np.empty_like(d)
-    for block in _spreads(moments, d.shape, WIDE_REACH):
-        r[block.rows] = _half_width(block, mass)
-        below[block.rows] = ndtr(d[block.rows, None] / block.tau) @ block.weight
-    return _around(r, moments), below
 
 
 def _around(r: Array, moments: Moments) -> Intervals:
@@ -79,19 +74,27 @@ class _Block:
     weight: Array  # [n]
 
 
-def _spreads(moments: Moments, shape: Shape, reach: float) -> Iterator[_Block]:
+def _checked(moments: Moments, shape: Shape) -> tuple[Array, Array]:
+    with limits_allowed():
+        return spreads(moments, 0.0, shape)
+
+
+def _blocks(b: Array, s: Array, reach: float) -> Iterator[_Block]:
     """Everyone once.
 
     In z, d/τ is never steeper than s|d/τ|; and where the integrand of a far-out d peaks, z = s(d/τ)², its curvature is
     1 + 2sz with z up to the reach.
     """
-    with limits_allowed():
-        b, s = spreads(moments, 0.0, shape)
-    steepness = np.sqrt((TURN * s) ** 2 + (2.0 * reach * s if reach > REACH else 0.0))
-    for group in grouped(nodes_for(steepness) * (reach / REACH), np.zeros(b.size, dtype=np.intp)):
+    needed = wide_nodes(s) if reach > REACH else nodes_for(TURN * s)
+    for group in grouped(needed, np.zeros(b.size, dtype=np.intp)):
         rows, nodes = group.rows, grid(group.size, reach)
         tau = np.hypot(b[rows, None], np.exp(s[rows, None] * nodes.z))
         yield _Block(rows, b[rows], s[rows], tau, nodes.weight)
+
+
+def wide_nodes(s: Real) -> Real:
+    """How many nodes the grid of ±WIDE_REACH needs."""
+    return nodes_for(((TURN * s) ** 2 + 2.0 * WIDE_REACH * s) ** 0.5) * (WIDE_REACH / REACH)
 
 
 def _half_width(block: _Block, mass: float) -> Array:

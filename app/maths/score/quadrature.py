@@ -28,6 +28,7 @@ NODES_AT_REST = 16.0  # intervals of the grid at κ = 0; worst error of a CDF se
 # Sizes grow by a quarter, so that the people of a batch share few grids and nobody has many nodes too many.
 SIZES = tuple(sorted({2 * round(9 * 1.25**power) for power in range(40)}))
 LADDER = np.array(SIZES)
+FIRST = np.arange(1)
 BLOCK = 12_000  # numbers in one work array: under 128 KiB, where the allocator starts to ask the system for pages
 KINDS = 4
 NORMAL_PEAK = float(1 / np.sqrt(2 * np.pi))
@@ -65,6 +66,9 @@ def size_for(nodes: float) -> int:
 
 def grouped(nodes: Array, kind: NDArray[np.intp]) -> Iterator[Group]:
     """The rows that share a size and a kind, a cacheful at a time."""
+    if nodes.size == 1:
+        yield Group(size_for(nodes.item()), int(kind.item()), FIRST)
+        return
     keys = KINDS * LADDER.searchsorted(nodes) + kind
     distinct = sorted(set(keys.tolist()))
     for key in distinct:

@@ -32,13 +32,17 @@ def threshold_diameter(p: Values, t: Values, moments: Moments) -> Array:
     if not np.isfinite(zeta).all():
         raise ValueError("A quantile's probability lies between 0 and 1.")
     with limits_allowed():
-        reading = _Reading.of(flat(np.asarray(t, dtype=np.float64), shape), *spreads(moments, 0.0, shape))
-        w = reading.quantile(zeta).reshape(shape)
+        w = quantiles(zeta, flat(np.asarray(t, dtype=np.float64), shape), *spreads(moments, 0.0, shape)).reshape(shape)
     return np.asarray(moments.m1 + np.exp(moments.m2) * w)
 
 
+def quantiles(zeta: Array, t: Array, b: Array, s: Array) -> Array:
+    """The quantiles [N] of b Z1 + t e^{s Z2} whose probabilities have the normal deviates ζ [N]."""
+    return _Diameter.of(t, b, s).quantile(zeta)
+
+
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _Diameter:
     """b Z1 + t e^{s Z2} of N people, and w(ζ) = linear·ζ + t e^{rate·ζ}. Every array is [N]."""
 
     t: Array
@@ -48,12 +52,12 @@ class _Reading:
     rate: Array  # ±s sin φ
 
     @classmethod
-    def of(cls, t: Array, b: Array, s: Array) -> "_Reading":
+    def of(cls, t: Array, b: Array, s: Array) -> "_Diameter":
         spread = np.maximum(np.hypot(b, s * t), TINY)
         return cls(t, b, s, b * (b / spread), s * (s * t / spread))
 
-    def __getitem__(self, rows: Rows) -> "_Reading":
-        return _Reading(self.t[rows], self.b[rows], self.s[rows], self.linear[rows], self.rate[rows])
+    def __getitem__(self, rows: Rows) -> "_Diameter":
+        return _Diameter(self.t[rows], self.b[rows], self.s[rows], self.linear[rows], self.rate[rows])
 
     def quantile(self, zeta: Array) -> Array:
         w, found = self.newton(zeta)

@@ -1,8 +1,10 @@
 """The comparators: the linear Z-score and Altman's method, by least squares on (1, covariates)."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.maths.moments import Array
 
@@ -24,18 +26,33 @@ class LinearReference:
     coefficients: Array  # [D+1] b, mm per unit, the constant first
     residual_sd: float  # S, mm
     absolute_residual_coefficients: Array  # [D+1] g
+    _both: Array = field(init=False, repr=False, compare=False)  # [D+1, 2] b and g side by side
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_both", np.column_stack([self.coefficients, self.absolute_residual_coefficients]))
+
+    def z_scores(self, X: Array, y: Sequence[float]) -> list[tuple[float, float | None]]:
+        """The linear and Altman's Z of each person, the second None where its spread cannot be believed."""
+        smallest = SMALLEST_SD_SHARE * self.residual_sd / SD_PER_MEAN_ABSOLUTE
+        found = []
+        for diameter, (expected, absolute) in zip(y, (X @ self._both[1:] + self._both[0]).tolist(), strict=True):
+            residual = diameter - expected
+            altman = residual / (SD_PER_MEAN_ABSOLUTE * absolute) if absolute >= smallest else None
+            found.append((residual / self.residual_sd, altman))
+        return found
 
     def expected(self, X: Array) -> Array:
-        return _with_constant(X) @ self.coefficients
+        return np.asarray(X @ self.coefficients[1:] + self.coefficients[0])
 
     def linear_z(self, X: Array, y: Array) -> Array:
         return (y - self.expected(X)) / self.residual_sd
 
     def altman_sd(self, X: Array) -> Array:
         """[N] mm as the formula gives it, negative where the line has crossed zero."""
-        return SD_PER_MEAN_ABSOLUTE * (_with_constant(X) @ self.absolute_residual_coefficients)
+        g = self.absolute_residual_coefficients
+        return np.asarray(SD_PER_MEAN_ABSOLUTE * (X @ g[1:] + g[0]))
 
-    def altman_applies(self, X: Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def altman_applies(self, X: Array) -> NDArray[np.bool_]:
         return self.altman_sd(X) >= SMALLEST_SD_SHARE * self.residual_sd
 
     def altman_z(self, X: Array, y: Array) -> Array:

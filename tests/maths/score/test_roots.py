@@ -53,11 +53,10 @@ def test_thresholds_are_those_of_the_slow_search(t: float, p: float, monkeypatch
 @pytest.mark.parametrize("mass", [0.5, 0.95, 0.9999])
 def test_intervals_are_those_of_the_slow_search(mass: float, monkeypatch: pytest.MonkeyPatch) -> None:
     moments = wide_moments(1500, seed=5)
-    fast, shared = predictive.interval(moments, mass), predictive.interval_and_cdf(moments.m1, moments, mass)[0]
+    fast = predictive.interval(moments, mass)
     monkeypatch.setattr(predictive, "newton_quantiles", nothing_found)
     slow = predictive.interval(moments, mass)
     assert fast.width == pytest.approx(slow.width, rel=1e-11)
-    assert shared.width == pytest.approx(slow.width, rel=1e-8)
 
 
 def test_people_like_those_of_a_model_need_no_slow_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,19 +65,17 @@ def test_people_like_those_of_a_model_need_no_slow_search(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(thresholds, "increasing_root", refuse)
     monkeypatch.setattr(predictive, "_rising", refuse)
-    y, moments = scores.people(300, seed=6)
+    _, moments = scores.people(300, seed=6)
     threshold_diameter(np.array([0.5, 0.025, 0.975])[:, None, None], np.array([[2.0], [-2.0]]), moments)
-    predictive.interval_and_cdf(y, moments)
+    predictive.interval(moments)
 
 
-def test_together_and_apart_the_interval_and_the_percentile_are_the_same() -> None:
+def test_one_by_one_and_in_a_batch_the_interval_and_the_percentile_are_the_same() -> None:
     y, moments = scores.people(60, seed=7)
-    interval, below = predictive.interval_and_cdf(y, moments)
-    assert interval.high == pytest.approx(predictive.interval(moments).high, rel=1e-12)
-    assert below == pytest.approx(predictive.cdf(y, moments), rel=1e-12)
+    interval, below = predictive.interval(moments), predictive.cdf(y, moments)
     for row in (0, 31, 59):
         one = Moments(*(column[row : row + 1] for column in (moments.m1, moments.v1, moments.m2, moments.v2)))
-        alone, below_alone = predictive.interval_and_cdf(y[row : row + 1], one)
+        alone, below_alone = predictive.interval(one), predictive.cdf(y[row : row + 1], one)
         assert alone.low[0] == pytest.approx(interval.low[row], rel=1e-12)
         assert below_alone[0] == pytest.approx(below[row], rel=1e-12)
 
