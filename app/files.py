@@ -30,21 +30,21 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     Readable by its owner only, because it may contain patients' values. Raises FileExists, or NormalcyError if it
     cannot be written. Any other exception of the block, for example from reading another file, is passed on unchanged.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    with _naming(path):
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with _reporting_failure(path):
         _reserve(path)
     try:
-        with _naming(path):
-            raw = _Draft(path, os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with _reporting_failure(path):
+            raw = _ReportingFile(path, os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         with io.BufferedRandom(raw) as file:
             yield file
             file.flush()
-            with _naming(path):
+            with _reporting_failure(path):
                 os.fsync(file.fileno())
-        with _naming(path):
-            os.replace(draft, path)
+        with _reporting_failure(path):
+            os.replace(temporary, path)
     except BaseException:
-        for left in (draft, path):
+        for left in (temporary, path):
             left.unlink(missing_ok=True)
         raise
 
@@ -54,28 +54,28 @@ def create_file(path: Path, content: bytes) -> None:
 
     Of several processes at once, one creates it, and no other ever sees a part of it. Needs hard links.
     """
-    with _synchronised_draft(path, content) as draft, suppress(FileExistsError):
-        os.link(draft, path)
+    with _temporary_file(path, content) as temporary, suppress(FileExistsError):
+        os.link(temporary, path)
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """On disk (synchronised) under its name, or not at all; readable by its owner alone."""
-    with _synchronised_draft(path, content) as draft:
-        os.replace(draft, path)
+    with _temporary_file(path, content) as temporary:
+        os.replace(temporary, path)
 
 
 @contextmanager
-def _synchronised_draft(path: Path, content: bytes) -> Iterator[Path]:
+def _temporary_file(path: Path, content: bytes) -> Iterator[Path]:
     """A file beside `path` with this content, for this block."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        yield draft
+        yield temporary
     finally:
-        draft.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def csv_records(file: BinaryIO) -> Iterator[list[str]]:
@@ -111,7 +111,7 @@ def _lines(file: BinaryIO) -> Iterator[str]:
         encoding = "utf-8"
 
 
-class _Draft(io.FileIO):
+class _ReportingFile(io.FileIO):
     """Turns every failed write into a sentence, also one that happens when a buffer is flushed."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -119,12 +119,12 @@ class _Draft(io.FileIO):
         self._path = path
 
     def write(self, data: "ReadableBuffer", /) -> int:
-        with _naming(self._path):
+        with _reporting_failure(self._path):
             return super().write(data)
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def _reporting_failure(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

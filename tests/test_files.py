@@ -49,12 +49,12 @@ def test_of_two_writers_one_goes_on(tmp_path: Path) -> None:
     assert path.read_bytes() == b"first"
 
 
-def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(NormalcyError, match="cannot be written: No such file"), new_file(tmp_path / "no" / "x.csv"):
         pytest.fail("the block must not run")
 
 
-def test_a_disk_that_takes_no_more_is_told_as_such(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_the_file(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
@@ -65,7 +65,7 @@ def test_a_disk_that_takes_no_more_is_told_as_such(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_cannot_be_read_meanwhile_is_not_told_as_one_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_failure_to_read_another_file_is_passed_on_unchanged(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError), new_file(tmp_path / "out.csv") as file:
         file.write(tmp_path.read_bytes())
     assert list(tmp_path.iterdir()) == []
@@ -103,7 +103,7 @@ def test_numbers_are_decimal_and_nothing_else() -> None:
     assert not has_decimal_comma("41.5")
 
 
-def test_a_file_is_created_once_whoever_comes_later(tmp_path: Path) -> None:
+def test_a_file_is_created_once(tmp_path: Path) -> None:
     path = tmp_path / "secret.key"
     with ThreadPoolExecutor(8) as threads:
         seen = list(threads.map(lambda number: _create_and_read(path, b"%d" % number * 1000), range(64)))

@@ -42,7 +42,7 @@ def test_lines_of_libraries_lose_their_values(log: io.StringIO) -> None:
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no device here that is always full")
-def test_a_log_without_room_takes_nobody_down_with_it() -> None:
+def test_a_log_on_a_full_disk_stops_nothing() -> None:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     full = FULL.open("w")

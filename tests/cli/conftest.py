@@ -32,7 +32,7 @@ def normalcy(
 
 @pytest.fixture
 def embedded(tmp_path: Path, models: Path) -> Settings:
-    """Of an embedded database that nobody has made yet."""
+    """For an embedded database that does not exist yet."""
     return load_settings({"NORMALCY_DATA_DIR": str(tmp_path / "var"), "NORMALCY_MODELS_DIR": str(models)})
 
 

@@ -27,7 +27,7 @@ SCORE = ("score", "--site", "SoV", *READING, "--subject", "patient 4711", "--jso
 
 @contextmanager
 def audit_blocked(settings: Settings) -> Iterator[None]:
-    """Nobody can add a record while this holds."""
+    """No record can be added inside this block."""
     with asyncio.Runner() as runner:
         database = open_database(settings)
         blocking = writes_blocked(database)
@@ -106,14 +106,14 @@ class TestVerify:
     def test_a_lost_end_is_found_against_a_checkpoint_alone(
         self, normalcy: Normalcy, settings: Settings, tmp_path: Path
     ) -> None:
-        kept = tmp_path / "kept.jsonl"
-        assert normalcy("audit", "checkpoint", "--out", kept).code == 0
-        assert normalcy("audit", "verify", "--checkpoint", kept).code == 0
+        saved = tmp_path / "checkpoint.jsonl"
+        assert normalcy("audit", "checkpoint", "--out", saved).code == 0
+        assert normalcy("audit", "verify", "--checkpoint", saved).code == 0
         tamper(settings, "DELETE FROM audit_records WHERE kind = 'seal'")
         assert normalcy("audit", "verify").code == 0
-        done = normalcy("audit", "verify", "--checkpoint", kept, "--json")
+        done = normalcy("audit", "verify", "--checkpoint", saved, "--json")
         assert (done.code, done.json["tampering"][0]["damage"]) == (1, "TRUNCATED")
-        assert normalcy("audit", "verify", "--checkpoint", kept, "--since", "2999-01").code == 0
+        assert normalcy("audit", "verify", "--checkpoint", saved, "--since", "2999-01").code == 0
 
     def test_the_checkpoints_of_the_data_folder_are_used_unless_told_otherwise(
         self, normalcy: Normalcy, settings: Settings, tmp_path: Path
@@ -144,7 +144,7 @@ class TestVerify:
         assert [one["damage"] for one in done.json["tampering"]] == ["VANISHED", "VANISHED", "EMPTIED"]
         assert "EMPTIED: there is no record at all" in normalcy("audit", "verify").out
 
-    def test_a_checkpoint_of_another_database_is_left_out_and_told(
+    def test_a_checkpoint_of_another_database_is_skipped_with_a_warning(
         self, normalcy: Normalcy, settings: Settings
     ) -> None:
         file = checkpoint_in_folder(normalcy, settings)
@@ -188,10 +188,10 @@ class TestVerify:
         assert file.name in done.err
 
     def test_a_checkpoint_that_was_edited_cannot_be_checked_against(self, normalcy: Normalcy, tmp_path: Path) -> None:
-        kept = tmp_path / "kept.jsonl"
-        normalcy("audit", "checkpoint", "--out", kept)
-        kept.write_bytes(kept.read_bytes().replace(b'"seq":3', b'"seq":2'))
-        done = normalcy("audit", "verify", "--checkpoint", kept)
+        saved = tmp_path / "checkpoint.jsonl"
+        normalcy("audit", "checkpoint", "--out", saved)
+        saved.write_bytes(saved.read_bytes().replace(b'"seq":3', b'"seq":2'))
+        done = normalcy("audit", "verify", "--checkpoint", saved)
         assert done.code == 2
         assert "truncated or edited" in done.err
         assert normalcy("audit", "verify", "--checkpoint", tmp_path / "none").code == 2
@@ -238,13 +238,13 @@ class TestCouldNotCheck:
         monkeypatch.setenv("NORMALCY_PORT", "tcp://10.0.0.1:80")
         assert alone("audit", "verify").code == 2
 
-    def test_tables_that_somebody_broke(self, alone: Normalcy, embedded: Settings) -> None:
+    def test_tables_that_were_altered(self, alone: Normalcy, embedded: Settings) -> None:
         alone("db", "upgrade")
         tamper(embedded, "ALTER TABLE audit_records RENAME COLUMN payload TO other")
         assert alone("audit", "verify").code == 2
 
 
-def test_a_guard_that_is_gone_is_a_finding(normalcy: Normalcy, settings: Settings, request_id: str) -> None:
+def test_a_missing_guard_is_a_finding(normalcy: Normalcy, settings: Settings, request_id: str) -> None:
     if settings.database_url:
         removal, return_of = (
             f"ALTER TABLE activations {change} TRIGGER activations_no_change" for change in ("DISABLE", "ENABLE ALWAYS")
@@ -271,9 +271,9 @@ class TestShow:
         assert (record["request_id"], record["kind"]) == (request_id, "score")
         assert record["input"]["age_years"] == 55
         assert "patient 4711" not in done.out
-        (reading,) = [r for r in records(settings) if r.kind == "read"]
-        assert reading.principal.startswith("command-line:")
-        assert reading.input["request_id"] == request_id
+        (read,) = [r for r in records(settings) if r.kind == "read"]
+        assert read.principal.startswith("command-line:")
+        assert read.input["request_id"] == request_id
         assert request_id in normalcy("audit", "show", request_id).out
 
     def test_a_list_is_filtered_and_paged(self, normalcy: Normalcy, request_id: str) -> None:
@@ -369,9 +369,9 @@ class TestExport:
     ) -> None:
         normalcy(*SCORE)
         done = normalcy("audit", "export", "--out", tmp_path / "audit.csv", "--site", "SoV", "--json")
-        (reading,) = [record for record in records(settings) if record.kind == "read"]
-        assert reading.output == {"records": 1, "damaged": 0, "sha256": done.json["sha256"]}
-        assert reading.input["site"] == "SoV"
+        (read,) = [record for record in records(settings) if record.kind == "read"]
+        assert read.output == {"records": 1, "damaged": 0, "sha256": done.json["sha256"]}
+        assert read.input["site"] == "SoV"
 
     def test_fhir_has_one_event_a_line(self, normalcy: Normalcy, request_id: str, tmp_path: Path) -> None:
         out = tmp_path / "audit.ndjson"
@@ -443,12 +443,12 @@ def _encoded(payload: dict[str, object]) -> bytes:
     return json.dumps(payload).encode()
 
 
-def test_a_verdict_that_nobody_reads_is_not_one_of_tampering(embedded: Settings, alone: Normalcy) -> None:
+def test_output_that_cannot_be_written_does_not_look_like_tampering(embedded: Settings, alone: Normalcy) -> None:
     alone("db", "upgrade")
     program = [sys.executable, "-c", "from app.cli.main import main; main()", "audit", "verify"]
     environment = {**os.environ, "NORMALCY_DATA_DIR": str(embedded.data_dir)}
-    hung_up, writing = os.pipe()
-    os.close(hung_up)
-    done = subprocess.run(program, env=environment, stdout=writing, stderr=subprocess.PIPE, check=False)  # noqa: S603
-    os.close(writing)
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    done = subprocess.run(program, env=environment, stdout=write_end, stderr=subprocess.PIPE, check=False)  # noqa: S603
+    os.close(write_end)
     assert done.returncode == 2

@@ -15,19 +15,19 @@ from tests.web.serving import on_database, records
 CREATE = ("keys", "create", "--name", "ward 7", "--scope", "score", "--scope", "audit:read")
 
 
-async def kept(database: Database) -> list[bytes]:
+async def stored_hashes(database: Database) -> list[bytes]:
     async with database.reading() as connection:
         return [key.secret_sha256 for key in await list_keys(connection)]
 
 
-def test_a_key_stands_alone_on_standard_output_and_is_kept_as_a_hash_only(
+def test_a_key_is_the_only_line_on_standard_output_and_is_stored_as_a_hash(
     normalcy: Normalcy, settings: Settings
 ) -> None:
     done = normalcy(*CREATE)
     assert done.code == 0
     key = done.out.removesuffix("\n")
     assert KEY_PATTERN.fullmatch(key)
-    assert on_database(settings, kept) == [hashlib.sha256(key.encode()).digest()]
+    assert on_database(settings, stored_hashes) == [hashlib.sha256(key.encode()).digest()]
     listed = normalcy("keys", "list", "--json")
     assert key.split("_", 2)[2] not in listed.out + done.err
     assert listed.json[0]["scopes"] == ["audit:read", "score"]
@@ -40,7 +40,7 @@ def test_a_key_expires_after_its_days_or_a_year(normalcy: Normalcy, option: tupl
     assert expires - created == timedelta(days=days)
 
 
-def test_a_key_for_ever_is_made_with_a_warning_only(normalcy: Normalcy) -> None:
+def test_a_key_without_expiry_is_made_with_a_warning(normalcy: Normalcy) -> None:
     done = normalcy(*CREATE, "--days", 0, "--json")
     assert done.json["expires_at"] is None
     assert "Warning: this key never expires" in done.err
@@ -59,14 +59,17 @@ def test_making_and_revoking_a_key_is_recorded_once_each_and_verified(normalcy: 
     made = normalcy(*CREATE, "--json").json
     for _ in range(2):  # the second time changes nothing
         revoked = normalcy("keys", "revoke", made["key_id"], "--json").json
-    told = sorted((r for r in records(settings) if r.kind == "key"), key=lambda record: record.record_id)
-    assert [(r.output["step"], r.output["key_id"], r.route) for r in told] == [
+    changes = sorted((r for r in records(settings) if r.kind == "key"), key=lambda record: record.record_id)
+    assert [(r.output["step"], r.output["key_id"], r.route) for r in changes] == [
         ("created", made["key_id"], "normalcy keys create"),
         ("revoked", made["key_id"], "normalcy keys revoke"),
     ]
-    assert (told[0].output["expires_at"], told[0].output["scopes"]) == (made["expires_at"], ["audit:read", "score"])
-    assert told[1].output["revoked_at"] == revoked["revoked_at"]
-    assert {r.principal.partition(":")[0] for r in told} == {"command-line"}
+    assert (changes[0].output["expires_at"], changes[0].output["scopes"]) == (
+        made["expires_at"],
+        ["audit:read", "score"],
+    )
+    assert changes[1].output["revoked_at"] == revoked["revoked_at"]
+    assert {r.principal.partition(":")[0] for r in changes} == {"command-line"}
     assert normalcy("audit", "verify").code == 0
 
 
@@ -116,7 +119,7 @@ def test_a_command_says_which_database_it_writes_to(normalcy: Normalcy, settings
         assert said == f"Database: {settings.data_dir.resolve() / FILE_NAME}"
 
 
-def test_no_database_is_made_by_the_way(alone: Normalcy, embedded: Settings) -> None:
+def test_no_database_is_created_by_accident(alone: Normalcy, embedded: Settings) -> None:
     for command in (CREATE, ("keys", "list"), ("keys", "revoke", "abcdefgh")):
         done = alone(*command)
         assert (done.code, done.out) == (1, "")
@@ -124,11 +127,11 @@ def test_no_database_is_made_by_the_way(alone: Normalcy, embedded: Settings) -> 
         assert not embedded.data_dir.exists()
     assert "--new-database" in alone(*CREATE).err
     assert alone(*CREATE, "--new-database").code == 0
-    assert len(on_database(embedded, kept)) == 1
+    assert len(on_database(embedded, stored_hashes)) == 1
     assert alone(*CREATE).code == 0
 
 
-def test_a_login_that_may_not_make_keys_is_told_so(
+def test_a_login_without_the_rights_to_make_keys_gets_a_sentence(
     server: PostgresServer, migrated_postgres: str, alone: Normalcy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.run("CREATE ROLE normalcy_test_login LOGIN IN ROLE normalcy_writer, normalcy_auditor")

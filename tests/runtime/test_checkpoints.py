@@ -1,4 +1,4 @@
-"""A service's own checkpoints: kept, never forgetful, and loud when they fail."""
+"""The service's own checkpoints: every end that was ever seen stays in them, and a failure raises a warning."""
 
 import io
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def take(running: Running) -> Checkpoint:
-    """The newest file, after another turn."""
+    """Take a checkpoint and read the newest file."""
     running.inside(running.runtime.checkpoints.take())
     return parse(checkpoint_files(running.settings.data_dir / FOLDER)[-1].read_bytes())
 
@@ -74,7 +74,7 @@ def test_a_late_checkpoint_is_a_warning(settings: Settings, models_dir: Path, mo
         assert warnings(running) == ["checkpoint_late"]
 
 
-def test_an_end_that_was_seen_is_kept_when_the_chain_has_lost_it(settings: Settings, models_dir: Path) -> None:
+def test_an_end_that_was_seen_stays_when_the_chain_has_lost_it(settings: Settings, models_dir: Path) -> None:
     with serving(settings, models_dir) as running:
         running.score()
         seen = take(running)
@@ -89,8 +89,8 @@ def test_the_next_process_remembers_what_an_emptied_table_has_lost(settings: Set
         seen = take(running)
     tamper(settings, "DELETE FROM audit_records")
     with serving(settings, models_dir) as running:
-        kept = take(running).ends
-        assert kept.keys() > seen.ends.keys()
+        saved = take(running).ends
+        assert saved.keys() > seen.ends.keys()
         assert warnings(running) == ["audit_chains_lost"]
 
 
@@ -103,10 +103,10 @@ def seen(*ends: ChainHead, day: str = "2026-11-17") -> Checkpoint:
 
 
 def folder(path: Path) -> CheckpointFolder:
-    def not_usable(error: Exception) -> None:
+    def fail(error: Exception) -> None:
         raise AssertionError from error
 
-    return CheckpointFolder(path, not_usable)
+    return CheckpointFolder(path, fail)
 
 
 def in_files(path: Path) -> list[tuple[int, int]]:
@@ -114,11 +114,11 @@ def in_files(path: Path) -> list[tuple[int, int]]:
     return sorted((one.chain_id.int, one.seq) for one in parse(newest.read_bytes()).ends.values())
 
 
-def test_processes_that_share_a_folder_keep_what_the_others_saw(tmp_path: Path) -> None:
+def test_processes_that_share_a_folder_preserve_what_the_others_saw(tmp_path: Path) -> None:
     one, other = folder(tmp_path), folder(tmp_path)
     other.add(seen(end(1)))
     one.add(seen(end(1, 5), end(2)))
-    other.add(seen(end(1), end(3)))  # chain 2 is gone, and the reading of chain 1 was the older one
+    other.add(seen(end(1), end(3)))  # chain 2 is gone, and chain 1 was read earlier than by the other process
     assert in_files(tmp_path) == [(1, 5), (2, 3), (3, 3)]
     one.add(seen(end(1, 6), day="2026-11-18"))
     assert in_files(tmp_path) == [(1, 6), (2, 3), (3, 3)]
@@ -126,7 +126,7 @@ def test_processes_that_share_a_folder_keep_what_the_others_saw(tmp_path: Path) 
 
 
 def test_processes_that_write_at_once_lose_nothing_and_leave_no_broken_file(tmp_path: Path) -> None:
-    """As replicas in containers do, where every process has the same number."""
+    """Like replicas in containers, where every process has the same process id."""
 
     def write(writer: int) -> None:
         mine = folder(tmp_path)
@@ -139,8 +139,8 @@ def test_processes_that_write_at_once_lose_nothing_and_leave_no_broken_file(tmp_
     assert {file.name for file in tmp_path.iterdir()} == {LOCK, "2026-11-17-postgresql-normalcy.jsonl"}
 
 
-def test_a_chain_that_another_process_saw_is_missed(settings: Settings, models_dir: Path) -> None:
-    """The other one is simulated by what it would have left in the folder."""
+def test_a_chain_that_another_process_saw_counts_as_lost(settings: Settings, models_dir: Path) -> None:
+    """The other process is simulated by the file that it would have written."""
     with serving(settings, models_dir) as running:
         mine = take(running)
         gone = end(7)

@@ -11,7 +11,7 @@ from app.runtime.credentials import Keyring, check_exposure, is_loopback
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
 
-def test_a_key_opens_with_its_own_text_until_it_expires() -> None:
+def test_a_key_is_accepted_until_it_expires() -> None:
     made = make_key("echo lab", ["score"], NOW, NOW + timedelta(days=1))
     keyring = Keyring([made.key])
     principal = keyring.principal(made.text, NOW)
@@ -30,12 +30,12 @@ def test_once_a_key_was_seen_a_credential_is_required_for_good() -> None:
     assert keyring.has_seen_keys
 
 
-def test_a_key_that_is_over_does_not_open_the_loopback_again() -> None:
-    """Nor after a restart: the keyring is filled anew from all keys that were ever made."""
+def test_an_expired_or_revoked_key_does_not_allow_anonymous_callers_again() -> None:
+    """Also after a restart: the keyring is read again from all keys, expired and revoked ones included."""
     expired = make_key("a", ["score"], NOW, NOW - timedelta(days=1)).key
     revoked = replace(make_key("b", ["score"], NOW).key, revoked_at="2026-11-14T00:00:00.000Z")
-    for over in (expired, revoked):
-        keyring = Keyring([over])
+    for key in (expired, revoked):
+        keyring = Keyring([key])
         assert keyring.live(NOW) == []
         assert keyring.has_seen_keys
 
@@ -51,7 +51,7 @@ def test_the_next_expiry_is_that_of_the_first_live_key_to_end() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
-def test_this_machine_may_serve_without_a_key(host: str) -> None:
+def test_a_loopback_address_needs_no_key(host: str) -> None:
     assert is_loopback(host)
     check_exposure(host, Keyring())
 

@@ -21,14 +21,14 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_a_model_is_read_once_however_many_ask(models_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    readings: list[tuple[str, str]] = []
+def test_concurrent_requests_read_a_model_once(models_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[tuple[str, str]] = []
 
-    def counted(root: Path, backend: Backend, site: str, version: str) -> LoadedModel:
-        readings.append((site, version))
+    def counting(root: Path, backend: Backend, site: str, version: str) -> LoadedModel:
+        loads.append((site, version))
         return load_model(root, backend, site, version)
 
-    monkeypatch.setattr(module, "load_model", counted)
+    monkeypatch.setattr(module, "load_model", counting)
 
     async def main() -> None:
         loaded_models = LoadedModels(models_dir, BACKEND)
@@ -37,10 +37,10 @@ def test_a_model_is_read_once_however_many_ask(models_dir: Path, monkeypatch: py
         assert await loaded_models.find("SoV", "1.0.0") is found[0]
 
     asyncio.run(main())
-    assert readings == [("SoV", "1.0.0")]
+    assert loads == [("SoV", "1.0.0")]
 
 
-def test_the_former_version_stays_at_hand(models_dir: Path) -> None:
+def test_the_former_version_stays_in_memory(models_dir: Path) -> None:
     async def main() -> None:
         loaded_models = LoadedModels(models_dir, BACKEND)
         older, newer = await loaded_models.fetch("SoV", "1.0.0"), await loaded_models.fetch("SoV", "1.1.0")
@@ -53,7 +53,7 @@ def test_the_former_version_stays_at_hand(models_dir: Path) -> None:
     asyncio.run(main())
 
 
-def test_versions_that_nobody_asks_for_any_more_make_room(models_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_version_is_dropped(models_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_OTHER_VERSIONS", 1)
 
     async def main() -> None:
@@ -66,7 +66,7 @@ def test_versions_that_nobody_asks_for_any_more_make_room(models_dir: Path, monk
     asyncio.run(main())
 
 
-def test_what_is_not_there_is_named(models_dir: Path) -> None:
+def test_a_missing_site_or_version_has_its_own_error(models_dir: Path) -> None:
     async def main() -> None:
         loaded_models = LoadedModels(models_dir, BACKEND)
         with pytest.raises(NoModelLoaded):

@@ -17,15 +17,15 @@ def test_the_same_is_identical() -> None:
 
 def test_a_number_that_moved_is_named_with_its_path() -> None:
     moved = {**RECORDED, "score": {"hdi": {"low": 1.0, "high": 2.0 + 1e-7}, "position": "within"}}
-    told = found(moved)
-    assert (told["identical"], told["fields"]) == (False, ["score.hdi.high"])
+    report = found(moved)
+    assert (report["identical"], report["fields"]) == (False, ["score.hdi.high"])
 
 
 def test_a_number_that_moved_less_than_is_promised_is_the_same() -> None:
     moved = {**RECORDED, "score": {"hdi": {"low": 1.0, "high": 2.0 + 1e-9}, "position": "within"}}
-    told = found(moved)
-    assert told["identical"] is True
-    assert 0 < float(str(told["max_relative_difference"])) < 1e-8
+    report = found(moved)
+    assert report["identical"] is True
+    assert 0 < float(str(report["max_relative_difference"])) < 1e-8
 
 
 def test_a_word_that_decides_something_counts_and_wording_does_not() -> None:

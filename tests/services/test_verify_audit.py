@@ -1,4 +1,4 @@
-"""Many checkpoints are read one at a time, and what they repeat is kept once."""
+"""Many checkpoints are read one at a time, and what they repeat is stored once."""
 
 import asyncio
 import tracemalloc
@@ -17,8 +17,8 @@ from app.settings import Settings
 CHAINS = 1000
 
 
-def keep(folder: Path, days: int) -> None:
-    """Every day one chain has grown, and the others say what they said."""
+def write_checkpoints(folder: Path, days: int) -> None:
+    """One a day. One chain grows every day, the others do not change."""
     folder.mkdir(exist_ok=True)
     for day in range(1, days + 1):
         ends = [ChainHead("2026-10", UUID(int=chain), day if chain == 0 else 3, bytes(32)) for chain in range(CHAINS)]
@@ -27,7 +27,7 @@ def keep(folder: Path, days: int) -> None:
 
 
 def read(settings: Settings) -> tuple[StoredCheckpoints, int]:
-    """What is kept of the folder, and the most memory that it took."""
+    """The checkpoints in the folder, and the peak memory of reading them."""
 
     async def work() -> tuple[StoredCheckpoints, int]:
         database = open_database(settings)
@@ -48,12 +48,12 @@ def read(settings: Settings) -> tuple[StoredCheckpoints, int]:
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
 def test_a_month_of_checkpoints_takes_hardly_more_memory_than_two_days(settings: Settings) -> None:
-    keep(settings.data_dir / FOLDER, 2)
+    write_checkpoints(settings.data_dir / FOLDER, 2)
     _, of_two_days = read(settings)
-    keep(settings.data_dir / FOLDER, 30)
-    kept, of_a_month = read(settings)
-    assert len(kept.compared) == 30
-    assert len(kept.coverage.hashes) == CHAINS
-    assert set(kept.coverage.hashes[UUID(int=0)]) == set(range(1, 31))
-    assert set(kept.coverage.hashes[UUID(int=1)]) == {3}
+    write_checkpoints(settings.data_dir / FOLDER, 30)
+    stored, of_a_month = read(settings)
+    assert len(stored.compared) == 30
+    assert len(stored.coverage.hashes) == CHAINS
+    assert set(stored.coverage.hashes[UUID(int=0)]) == set(range(1, 31))
+    assert set(stored.coverage.hashes[UUID(int=1)]) == {3}
     assert of_a_month < 1.5 * of_two_days
