@@ -20,7 +20,10 @@ def parse_timestamp(text: str) -> datetime:
 def iso_timestamp(text: str) -> str:
     """Any ISO 8601 time, in UTC unless it says otherwise, as a `timestamp`. Raises ValueError."""
     when = datetime.fromisoformat(text)
-    return timestamp(when if when.tzinfo else when.replace(tzinfo=UTC))
+    try:
+        return timestamp(when if when.tzinfo else when.replace(tzinfo=UTC))
+    except OverflowError as error:  # year 1 or 9999, moved out of range by its own time zone
+        raise ValueError("the time is out of range") from error
 
 
 def month_of(when: datetime) -> str:

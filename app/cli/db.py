@@ -3,7 +3,6 @@
 import typer
 
 from app.cli.common import JsonOption, run, say, show
-from app.settings import Settings
 
 group = typer.Typer(help="Upgrade the database schema.", no_args_is_help=True)
 
@@ -19,19 +18,9 @@ def upgrade(json: JsonOption = False) -> None:
 
     It is safe to run it again.
     """
-    from app.database.engine import open_database
-    from app.database.migrate import pending_migrations
-    from app.database.migrate import upgrade as migrate
+    from app.runtime.command import upgrade_database
 
-    async def work(settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        database = open_database(settings, statement_seconds=None)
-        try:
-            pending = await pending_migrations(database)
-            return pending, await migrate(database)
-        finally:
-            await database.close()
-
-    applied, notes = run(work)
+    applied, notes = run(upgrade_database)
 
     def print_text() -> None:
         say(f"Applied {', '.join(applied)}." if applied else "The database is up to date.")

@@ -6,11 +6,12 @@ outside 0..1 is a defect, never an answer.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from app.clock import timestamp
 from app.domain.card import ModelCard, ModelRef
 from app.domain.patient import Patient
 from app.errors import UnverifiedResult
@@ -100,8 +101,7 @@ def body(answer: Answer) -> Json:
 
 
 def provenance(model: ModelProvenance, service: ServiceInfo, computed_at: datetime) -> Provenance:
-    moment = computed_at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-    return Provenance(model, service, moment, intended_use(simulated=model.cohort == SIMULATED))
+    return Provenance(model, service, timestamp(computed_at), intended_use(simulated=model.cohort == SIMULATED))
 
 
 def model_provenance(ref: ModelRef, card: ModelCard) -> ModelProvenance:

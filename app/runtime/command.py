@@ -47,6 +47,13 @@ async def existing_database(settings: Settings) -> AsyncIterator[Database]:
         yield database
 
 
+async def upgrade_database(settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Applies all pending migrations. Returns their names, and notes for the operator."""
+    async with command_connection(settings) as database:
+        pending = await pending_migrations(database)
+        return pending, await upgrade(database)
+
+
 def require_database(settings: Settings, hint: str = "") -> None:
     """Raises DatabaseNotReady where an embedded database would have to be created first."""
     file = settings.data_dir / FILE_NAME
