@@ -24,7 +24,7 @@ from tests.audit.faulty_appender import FaultyAppender
 from tests.audit.recording import FACTS, NOT_HUNG, all_rows, score, verified, write_until_served, writes_blocked
 from tests.postgres import PostgresServer, PrivateServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 OpenWriter = Callable[..., Awaitable[AuditWriter]]
 ON_POSTGRES = pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 ON_SQLITE = pytest.mark.parametrize("settings", ["sqlite"], indirect=True)

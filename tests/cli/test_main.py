@@ -10,6 +10,8 @@ from typer.main import get_command
 from app.cli.main import cli
 from tests.cli.command import normalcy
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_command_explains_itself(tmp_path: Path) -> None:
     for words in ([], ["train"], ["evaluate"], ["models"], ["models", "list"], ["models", "show"], ["models", "verify"],

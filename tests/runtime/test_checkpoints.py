@@ -125,6 +125,7 @@ def test_processes_that_share_a_folder_preserve_what_the_others_saw(tmp_path: Pa
     assert len(checkpoint_files(tmp_path)) == 2
 
 
+@pytest.mark.slow
 def test_processes_that_write_at_once_lose_nothing_and_leave_no_broken_file(tmp_path: Path) -> None:
     """Like replicas in containers, where every process has the same process id."""
 

@@ -158,6 +158,7 @@ except VersionExists:
 """
 
 
+@pytest.mark.slow
 def test_a_publication_killed_before_its_last_step_leaves_no_version(tmp_path: Path) -> None:
     with child(tmp_path, WAIT_BEFORE_RENAME, "0") as process:
         assert hear(process) == "written"
@@ -169,6 +170,7 @@ def test_a_publication_killed_before_its_last_step_leaves_no_version(tmp_path: P
     assert load(tmp_path, "SoV", "1.0.0").ref == ref
 
 
+@pytest.mark.slow
 def test_of_two_publishers_of_one_version_exactly_one_wins(tmp_path: Path) -> None:
     with child(tmp_path, WAIT_BEFORE_RENAME, "0") as one, child(tmp_path, WAIT_BEFORE_RENAME, "1") as other:
         publishers = (one, other)

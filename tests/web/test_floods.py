@@ -17,6 +17,8 @@ from tests.web.serving import READING, SCORE, Running, bearer, create_key, servi
 from tests.web.test_pipelining import answers
 from tests.web.test_protocol import connect, everything, head
 
+pytestmark = pytest.mark.slow
+
 LONG = 3600.0  # a second that does not end while the test runs
 
 

@@ -12,6 +12,8 @@ from app.settings import Settings
 from app.web import server
 from tests.web.serving import READING, SCORE, serving
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_SECONDS = 20.0
 
 

@@ -17,6 +17,8 @@ import pytest
 from app.settings import load_settings
 from tests.web.serving import READING, SCORE, records
 
+pytestmark = pytest.mark.slow
+
 COMMAND = "from app.cli.serve import serve; from app.errors import NormalcyError\n{before}\ntry:\n    serve()\n"
 COMMAND += "except NormalcyError as error:\n    raise SystemExit(f'normalcy: {{error}}')\n{after}"
 SAY_MODULES = "import sys, json; print(json.dumps(sorted(sys.modules)))"
