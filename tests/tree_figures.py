@@ -1,4 +1,6 @@
-"""How finely app/ is cut: `python -m tests.tree_figures` prints the figures, with a list of what stands out.
+"""How finely app/ is cut: `python -m tests.tree_figures` prints the figures, and lists the modules behind them.
+
+With a folder as argument it measures another working tree, to compare.
 
 A module with a single importer may be a helper that would be easier to find inside its importer. Routers and commands
 are counted apart: each is imported once, by the application or by the command line, because that is how they are
@@ -6,6 +8,7 @@ registered.
 """
 
 import ast
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -71,7 +74,7 @@ def _imports(tree: ast.Module, known: set[str]) -> Iterator[str]:
 
 
 def main() -> None:
-    figures = measure()
+    figures = measure(*map(Path, sys.argv[1:]))
     lines = [
         f"files in app/                    {figures.files} ({figures.modules} of them Python)",
         f"median length                    {figures.median_lines:g} lines",
