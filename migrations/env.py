@@ -1,4 +1,4 @@
-"""Alembic's entry. The connection and its transaction come from `app.database.migrate`; there is no other way in."""
+"""Alembic's entry point. The connection and its transaction come from `app.database.migrate`, and only from there."""
 
 from alembic import context
 

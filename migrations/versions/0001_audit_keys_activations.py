@@ -1,7 +1,7 @@
 """The audit, the API keys and the activations.
 
-Append-only in depth: PostgreSQL refuses UPDATE, DELETE and TRUNCATE by triggers that also fire for replication
-sessions (ENABLE ALWAYS); SQLite refuses UPDATE, DELETE, and the INSERT OR REPLACE that would slip past both.
+Append-only by triggers: PostgreSQL refuses UPDATE, DELETE and TRUNCATE, also in replication sessions (ENABLE ALWAYS);
+SQLite refuses UPDATE, DELETE, and INSERT OR REPLACE, which would fire neither of their triggers.
 """
 
 import sqlalchemy as sa
@@ -19,7 +19,7 @@ BEGIN
     RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'insufficient_privilege';
 END $$
 """
-# The writer's role may not read records; of its own chain it may know where it ends.
+# The writer's role may not read records; this function gives it the last row of its own chain.
 AUDIT_HEAD = """
 CREATE FUNCTION audit_head(of_month text, of_chain uuid) RETURNS TABLE (seq bigint, row_hash bytea)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$

@@ -1,4 +1,4 @@
-"""An index by site: without it a list of a site that was seldom scored reads the whole audit."""
+"""An index by site: without it, listing a site that is seldom scored reads the whole audit."""
 
 from alembic import op
 

@@ -1,8 +1,8 @@
-"""Functions that nobody can turn against their owner.
+"""Functions that a caller cannot misuse to act as their owner.
 
-`audit_head` runs with the rights of the owner. Its tables were found along the caller's search path, where temporary
+`audit_head` runs with the rights of the owner. Its tables were resolved with the caller's search path, where temporary
 objects come first: a temporary view named audit_records ran the caller's code as the owner. Now its body names our
-schema, and its search path holds nothing that a caller can fill. SQLite has neither functions nor logins.
+schema, and its search path contains nothing that a caller can write to. SQLite has neither functions nor logins.
 """
 
 from alembic import op

@@ -1,7 +1,7 @@
-"""Where every chain ends, without reading the chains: a narrow index on SQLite.
+"""An index to find the last row of every chain, on SQLite.
 
-The rows of its table lie in the tree of the key itself, some kilobytes each, so that a look at the end of a chain reads
-many pages. PostgreSQL keeps rows apart from its keys and needs no second index.
+SQLite stores the rows of this table, some kilobytes each, in the tree of the key, so that finding the end of a chain
+reads many pages. PostgreSQL stores rows apart from keys and needs no second index.
 """
 
 from alembic import op

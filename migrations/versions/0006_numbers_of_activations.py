@@ -1,7 +1,7 @@
-"""Only the database numbers activations.
+"""Only the database assigns the ids of activations.
 
-With INSERT on the whole table the service's login could choose a number above all that will ever be given out, and its
-activation would hold for ever. The upgrade grants the other columns, one by one. SQLite has no logins.
+With INSERT on the whole table the service's login could choose an id above all that will ever be assigned, and its
+activation would stay current for ever. The upgrade grants the other columns, one by one. SQLite has no logins.
 """
 
 from alembic import op

@@ -64,7 +64,7 @@ async def test_a_genesis_that_cannot_be_read_is_damaged(database: Database, odd:
     assert await shown(database) == {("genesis", "MUTATED")}
 
 
-async def test_what_is_deep_and_can_be_told_is_no_damage(database: Database) -> None:
+async def test_what_is_deep_and_can_be_read_is_no_damage(database: Database) -> None:
     deep, wide = b"[" * (DEEPEST - 1) + b"]" * (DEEPEST - 1), b"[" + b",".join([b"[]"] * 10 * DEEPEST) + b"]"
     await add(database, *(with_odd(encode(score(input=MARK)), odd) for odd in (deep, wide)))
     assert (await verified(database)).intact

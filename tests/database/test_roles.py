@@ -117,7 +117,7 @@ async def test_the_tables_belong_to_a_role_that_nobody_logs_in_as(own: Database)
     await connection.close()
 
 
-async def test_a_login_without_rights_to_roles_migrates_all_the_same_and_is_told(
+async def test_a_login_without_rights_to_roles_can_still_migrate_and_gets_a_note(
     login: str, empty: Database, empty_settings: Settings, server: PostgresServer
 ) -> None:
     name = urlsplit(empty.location).path.lstrip("/")

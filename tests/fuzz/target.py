@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from app.database.sqlite import FILE_NAME
+from app.domain.scopes import Scope
 from app.settings import Settings, load_settings
 from tests.campaigns.service_process import ServiceProcess
 from tests.web.serving import create_key
 
-SCOPES = ("score", "model:read", "audit:read", "admin")
 T = TypeVar("T")
 
 
@@ -43,4 +43,4 @@ class Target:
 
 def make_target(folder: Path, migrated: Path) -> Target:
     shutil.copy(migrated, folder / FILE_NAME)
-    return Target(folder, create_key(load_settings({"NORMALCY_DATA_DIR": str(folder)}), SCOPES))
+    return Target(folder, create_key(load_settings({"NORMALCY_DATA_DIR": str(folder)}), tuple(Scope)))
