@@ -25,8 +25,8 @@ def list_versions(models: ModelsOption = DEFAULT_STORE, json: JsonOption = False
     rows: list[dict[str, str | int]] = []
     for found in verify(models):
         row: dict[str, str | int] = {"site": found.site, "version": found.version}
-        if found.refused:
-            rows.append(row | {"cohort": "", "people": "", "created_at": "", "sha256": f"refused: {found.refused}"})
+        if found.error:
+            rows.append(row | {"cohort": "", "people": "", "created_at": "", "sha256": f"refused: {found.error}"})
             continue
         card = load(models, found.site, found.version).card
         rows.append(row | {"cohort": card.cohort.name, "people": card.cohort.size, "created_at": card.created_at,

@@ -23,8 +23,8 @@ def verify_models(root: Path, site: str | None = None, version: str | None = Non
 
 def _run_golden_cases(root: Path, verified: Verification) -> VerifiedModel:
     site, version = verified.site, verified.version
-    if verified.refused:
-        return VerifiedModel(site, version, None, False, f"refused: {verified.refused}")
+    if verified.error:
+        return VerifiedModel(site, version, None, False, f"refused: {verified.error}")
     model = load_on_numpy(load(root, site, version))
     result = check_model(model)
     if result.failures:

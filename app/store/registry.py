@@ -40,7 +40,7 @@ class Verification:
     site: str
     version: str
     sha256: str | None
-    refused: InvalidArtefact | None
+    error: InvalidArtefact | None
 
 
 def is_site(name: str) -> bool:
@@ -113,8 +113,8 @@ def verify(root: Path, site: str | None = None, version: str | None = None) -> t
 def _verify_one(root: Path, site: str, version: str) -> Verification:
     try:
         return Verification(site, version, load(root, site, version).ref.sha256, None)
-    except InvalidArtefact as refused:
-        return Verification(site, version, None, refused)
+    except InvalidArtefact as error:
+        return Verification(site, version, None, error)
 
 
 def _versions_in(folder: Path) -> tuple[str, ...]:

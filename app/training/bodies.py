@@ -29,10 +29,10 @@ class GrowthTable:
     S: Array  # [K]
 
     def value(self, age_years: Array, z: Array) -> Array:
-        """[N] the measure of children of these ages who stand at these z."""
+        """[N] the measure of children of these ages at these z."""
         months = 12.0 * age_years
         power, median, spread = (np.interp(months, self.age_months, column) for column in (self.L, self.M, self.S))
-        # Where L crosses zero the limit M·exp(S·z) holds; a tiny L stands for it without dividing by zero.
+        # Where L crosses zero the limit M·exp(S·z) holds; a tiny L gives it without dividing by zero.
         power = np.where(np.abs(power) < 1e-9, 1e-9, power)
         value: Array = median * np.exp(np.log1p(power * spread * z) / power)
         return value
@@ -85,8 +85,8 @@ def draw_until(
 ) -> Array:
     """[n] values by rejection: `propose(rows)` draws anew for the rows that `accept` has not taken."""
     values = propose(np.arange(n))
-    while (refused := np.flatnonzero(~accept(values))).size:
-        values[refused] = propose(refused)
+    while (rejected := np.flatnonzero(~accept(values))).size:
+        values[rejected] = propose(rejected)
     return values
 
 

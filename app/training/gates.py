@@ -74,7 +74,7 @@ def _tail_gate(side: str, group: str, people: int, measured: float, ideal: float
 
 
 def _density_gates(calibration: Calibration) -> Iterator[Gate]:
-    """0 where nothing is lost. How much is gained stands in the calibration itself."""
+    """0 where nothing is lost. The calibration itself says how much is gained."""
     by_method = {method.method: method.log_density for method in calibration.methods}
     for method, name in COMPARED.items():
         loss = by_method.get(method, math.nan) - by_method["NS"]  # an earlier card may lack one

@@ -1,7 +1,7 @@
 """TensorFlow and GPflow, imported in one place with the settings that must come before the import.
 
-One thread and deterministic operations: the same seed then gives the same model on the same machine. Whoever sets
-one of these variables before the start keeps it.
+One thread and deterministic operations: the same seed then gives the same model on the same machine. A variable
+that is already set in the environment is left alone.
 """
 
 import os
@@ -21,10 +21,10 @@ for _name, _value in _SETTINGS.items():
 
 @contextmanager
 def _native_notes_hidden() -> Iterator[None]:
-    """TensorFlow's libraries tell the terminal which graphics drivers are missing, before any setting is read."""
+    """TensorFlow's libraries print to the terminal which graphics drivers are missing, before any setting is read."""
     terminal = os.dup(2)
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
+    with open(os.devnull, "wb") as null:
+        os.dup2(null.fileno(), 2)
     try:
         yield
     finally:
@@ -38,7 +38,7 @@ with _native_notes_hidden():
     import tensorflow_probability as tfp
     import tf_keras
 
-# GPflow calls TensorFlow in ways that the latter announces to change; our pins keep the two together.
+# GPflow uses parts of TensorFlow that are deprecated; our pins hold versions that work together.
 tf.get_logger().setLevel("ERROR")
 
 __all__ = ["gpflow", "tf", "tf_keras", "tfp"]

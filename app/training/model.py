@@ -64,7 +64,7 @@ def log_sd_kernel(recipe: Recipe, covariates: int) -> Any:
 
 def _kernel(recipe: Recipe, covariates: int, variance: Prior, lengthscale: Prior) -> Any:
     """A kernel that starts at the medians of its priors."""
-    # Distances grow with √D: so does the lengthscale that stands for the same smoothness.
+    # Distances grow with √D: so does the lengthscale of the same smoothness.
     scaled = lengthscale[0] * np.sqrt(covariates), lengthscale[1]
     kernel = KERNELS[recipe.kernel]()
     kernel.variance = _positive(variance, (), recipe.priors)

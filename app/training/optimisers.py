@@ -46,7 +46,7 @@ def minimise_by_lbfgs(loss: Callable[[], Any], variables: Any, iterations: int, 
         step(done / iterations, -float(intermediate_result.fun))
 
     while True:
-        before, optimiser.refused = done, 0
+        before, optimiser.rejected = done, 0
         result = optimiser.minimize(
             loss,
             variables,
@@ -56,15 +56,15 @@ def minimise_by_lbfgs(loss: Callable[[], Any], variables: Any, iterations: int, 
             options={"maxiter": iterations - done, "maxcor": CORRECTIONS, "ftol": TOLERANCE},
         )
         evaluations += int(result.nfev)
-        # A refused step can leave a line search so short that it looks like convergence: continue with a fresh memory.
-        if not optimiser.refused or done in (before, iterations):
+        # A rejected step can leave a line search so short that it looks like convergence: continue with a fresh memory.
+        if not optimiser.rejected or done in (before, iterations):
             return Outcome(done, evaluations, str(result.message))
 
 
 class _Guarded(gpflow.optimizers.Scipy):  # type: ignore[misc]
     """Treats a trial step without a finite objective as a very bad one, from which the line search backs off."""
 
-    refused = 0
+    rejected = 0
 
     def eval_func(self, *args: Any, **kwargs: Any) -> Evaluate:
         evaluate: Evaluate = super().eval_func(*args, **kwargs)
@@ -78,7 +78,7 @@ class _Guarded(gpflow.optimizers.Scipy):  # type: ignore[misc]
                 return value, gradient
             if worst is None:
                 raise FloatingPointError("no finite objective at the start")
-            self.refused += 1
+            self.rejected += 1
             return np.array(worst + 1e3 + 10.0 * abs(worst)), np.zeros_like(x)
 
         return guarded

@@ -1,4 +1,4 @@
-"""What to fit and how: every choice of a training by name, kept on the model's card."""
+"""What to fit and how: every choice of a training by name, stored on the model's card."""
 
 import math
 from dataclasses import asdict, dataclass

@@ -85,7 +85,7 @@ CASES = (
     _case("a body mass index of 41, withheld", "female 48", 160, 105, 36),
     _case("a body mass index of 52, asked for all the same", "male 48", 175, 160, 43, include_unreliable=True),
     _case("a very light woman", "female 19", 172, 38, 26, simulated=False),
-    _case("a small boy of 16 with a large reading", "male 16", 150, 40, 41),
+    _case("a small boy of 16 with a large diameter", "male 16", 150, 40, 41),
     _case("old, light and measured in another way: all reasons at once", "female 90", 140, 30, 45,
           convention={"edge": "outer", "phase": "mid-systole", "modality": "CT"}),
 )  # fmt: skip

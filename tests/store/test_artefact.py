@@ -209,9 +209,9 @@ def test_sha256sum_can_check_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_file_that_changed_is_named(name: str) -> None:
-    with pytest.raises(InvalidArtefact, match=name) as refused:
+    with pytest.raises(InvalidArtefact, match=name) as error:
         check_sums(sums_of(FILES), FILES | {name: FILES[name] + b"x"})
-    assert refused.value.file == name
+    assert error.value.file == name
 
 
 @pytest.mark.parametrize(
@@ -229,6 +229,6 @@ def test_the_file_that_changed_is_named(name: str) -> None:
     ids=["empty", "cut", "twice", "unsorted", "surplus line", "binary mark", "line ends", "not text"],
 )  # fmt: skip
 def test_sums_in_any_other_form_are_refused(alter) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(InvalidArtefact) as refused:
+    with pytest.raises(InvalidArtefact) as error:
         check_sums(alter(sums_of(FILES)), FILES)
-    assert refused.value.file == SUMS
+    assert error.value.file == SUMS

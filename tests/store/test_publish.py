@@ -179,4 +179,4 @@ def test_of_two_publishers_of_one_version_exactly_one_wins(tmp_path: Path) -> No
             say(process, "go")
         assert sorted(hear(process) for process in publishers) == ["exists", "published"]
     assert [entry.name for entry in (tmp_path / "SoV").iterdir()] == ["1.0.0"]
-    assert [found.refused for found in verify(tmp_path)] == [None]
+    assert [found.error for found in verify(tmp_path)] == [None]

@@ -29,10 +29,10 @@ def folder(root: Path) -> Path:
     return root / "SoV" / "1.0.0"
 
 
-def refused_file(root: Path) -> str:
-    with pytest.raises(InvalidArtefact) as refused:
+def damaged_file(root: Path) -> str:
+    with pytest.raises(InvalidArtefact) as error:
         load(root, "SoV", "1.0.0")
-    return refused.value.file
+    return error.value.file
 
 
 def overwrite(path: Path, data: bytes) -> None:
@@ -71,20 +71,20 @@ def test_a_flipped_bit_anywhere_is_refused(root: Path, folder: Path, name: str) 
         flipped[place // 8] ^= 1 << place % 8
         overwrite(folder / name, bytes(flipped))
         # A flipped digit in SHA256SUMS points at the file of its line.
-        assert refused_file(root) in (EVERY_FILE if name == SUMS else (name,))
+        assert damaged_file(root) in (EVERY_FILE if name == SUMS else (name,))
 
 
 @pytest.mark.parametrize("name", EVERY_FILE)
 def test_a_file_cut_short_is_refused(root: Path, folder: Path, name: str) -> None:
     data = (folder / name).read_bytes()
     overwrite(folder / name, data[: len(data) // 2])
-    assert refused_file(root) in ((SUMS, *FILES) if name == SUMS else (name,))
+    assert damaged_file(root) in ((SUMS, *FILES) if name == SUMS else (name,))
 
 
 @pytest.mark.parametrize("name", EVERY_FILE)
 def test_a_missing_file_is_named(root: Path, folder: Path, name: str) -> None:
     (folder / name).unlink()
-    assert refused_file(root) == name
+    assert damaged_file(root) == name
 
 
 @pytest.mark.parametrize(
@@ -100,33 +100,33 @@ def test_a_missing_file_is_named(root: Path, folder: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["notes.txt", ".hidden"])
 def test_anything_surplus_is_named(root: Path, folder: Path, name: str, add: Callable[[Path], object]) -> None:
     add(folder / name)
-    assert refused_file(root) == name
+    assert damaged_file(root) == name
 
 
 @pytest.mark.parametrize("name", EVERY_FILE)
 def test_a_link_in_place_of_a_file_is_refused_even_with_the_same_bytes(root: Path, folder: Path, name: str) -> None:
     (folder / name).rename(root / "elsewhere")
     (folder / name).symlink_to(root / "elsewhere")
-    assert refused_file(root) == name
+    assert damaged_file(root) == name
 
 
 def test_a_folder_in_place_of_a_file_is_refused(root: Path, folder: Path) -> None:
     (folder / "golden.json").unlink()
     (folder / "golden.json").mkdir()
-    assert refused_file(root) == "golden.json"
+    assert damaged_file(root) == "golden.json"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_in_place_of_a_file_is_refused_without_waiting(root: Path, folder: Path) -> None:
     (folder / "CARD.md").unlink()
     os.mkfifo(folder / "CARD.md")
-    assert refused_file(root) == "CARD.md"
+    assert damaged_file(root) == "CARD.md"
 
 
 def test_a_version_that_is_a_link_is_refused(root: Path, folder: Path) -> None:
     folder.rename(root / "elsewhere")
     folder.symlink_to(root / "elsewhere")
-    assert refused_file(root) == "1.0.0"
+    assert damaged_file(root) == "1.0.0"
 
 
 def test_a_student_t_model_of_an_older_program_is_refused_and_the_others_are_read(root: Path, folder: Path) -> None:
@@ -135,10 +135,10 @@ def test_a_student_t_model_of_an_older_program_is_refused_and_the_others_are_rea
     robust = card.replace(b'"robust": false', b'"robust": true')
     assert robust != card
     replace_and_sign(folder, CARD, robust)
-    assert refused_file(root) == CARD
+    assert damaged_file(root) == CARD
     first, second = verify(root)
-    assert "Student-t" in str(first.refused)
-    assert second.refused is None
+    assert "Student-t" in str(first.error)
+    assert second.error is None
 
 
 class Trap:
@@ -193,7 +193,7 @@ def test_a_bad_posterior_is_refused_even_when_the_digests_match(
     root: Path, folder: Path, alter: Callable[[bytes], bytes]
 ) -> None:
     replace_and_sign(folder, "posterior.npz", alter((folder / "posterior.npz").read_bytes()))
-    assert refused_file(root) == "posterior.npz"
+    assert damaged_file(root) == "posterior.npz"
 
 
 @pytest.mark.parametrize(
@@ -218,35 +218,35 @@ def test_a_card_that_says_something_else_is_refused_even_when_the_digests_match(
     data = (folder / "card.json").read_bytes()
     assert old in data
     replace_and_sign(folder, "card.json", data.replace(old, new, 1))
-    assert refused_file(root) == "card.json"
+    assert damaged_file(root) == "card.json"
 
 
 def test_a_kernel_that_nobody_knows_is_refused(root: Path, folder: Path) -> None:
     data = (folder / "card.json").read_bytes()
     replace_and_sign(folder, "card.json", data.replace(b'"kernel": "rational_quadratic"', b'"kernel": "cosine"'))
-    assert refused_file(root) == "posterior.npz"
+    assert damaged_file(root) == "posterior.npz"
 
 
 def test_golden_cases_must_be_there_and_in_a_known_format(root: Path, folder: Path) -> None:
     for data in (b'{\n  "format": 1,\n  "cases": []\n}\n', b'{\n  "format": 9,\n  "cases": []\n}\n', b"[]\n", b"null"):
         replace_and_sign(folder, "golden.json", data)
-        assert refused_file(root) == "golden.json"
+        assert damaged_file(root) == "golden.json"
 
 
 def test_versions_exchanged_on_disk_are_refused(root: Path, folder: Path) -> None:
     publish_a_model(root, version="1.1.0", seed=1)
     other = root / "SoV" / "1.1.0"
-    folder.rename(root / "SoV" / "kept")
+    folder.rename(root / "SoV" / "aside")
     other.rename(folder)
-    (root / "SoV" / "kept").rename(other)
-    assert refused_file(root) == "card.json"
-    assert [bool(found.refused) for found in verify(root)] == [True, True]
+    (root / "SoV" / "aside").rename(other)
+    assert damaged_file(root) == "card.json"
+    assert [bool(found.error) for found in verify(root)] == [True, True]
 
 
 def test_one_file_taken_from_another_version_is_refused(root: Path, folder: Path) -> None:
     publish_a_model(root, version="1.1.0", seed=1)
     overwrite(folder / "posterior.npz", (root / "SoV" / "1.1.0" / "posterior.npz").read_bytes())
-    assert refused_file(root) == "posterior.npz"
+    assert damaged_file(root) == "posterior.npz"
 
 
 def test_the_digest_changes_when_a_version_is_replaced_as_a_whole(root: Path, folder: Path) -> None:
@@ -302,9 +302,9 @@ def test_verify_tells_good_and_bad_versions_apart(root: Path, folder: Path) -> N
     (folder / "CARD.md").unlink()
     bad, good = verify(root)
     assert (bad.version, bad.sha256) == ("1.0.0", None)
-    assert bad.refused is not None
-    assert bad.refused.file == "CARD.md"
-    assert (good.version, good.refused) == ("1.1.0", None)
+    assert bad.error is not None
+    assert bad.error.file == "CARD.md"
+    assert (good.version, good.error) == ("1.1.0", None)
     assert verify(root, "SoV", "1.1.0") == (good,)
 
 

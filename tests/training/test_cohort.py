@@ -90,10 +90,10 @@ def test_adults_have_the_published_normal_diameters(
 def test_bicuspid_patients_match_the_published_series(
     bicuspid: SimulatedPeople, site: str, mean: float, sd: float, dilated: float
 ) -> None:
-    readings = bicuspid.sites[site]
-    assert readings.diameter_mm.mean() == pytest.approx(mean, abs=0.15)
-    assert readings.diameter_mm.std() == pytest.approx(sd, abs=0.15)
-    assert readings.dilated.mean() == pytest.approx(dilated, abs=0.01)
+    measured = bicuspid.sites[site]
+    assert measured.diameter_mm.mean() == pytest.approx(mean, abs=0.15)
+    assert measured.diameter_mm.std() == pytest.approx(sd, abs=0.15)
+    assert measured.dilated.mean() == pytest.approx(dilated, abs=0.01)
     assert bicuspid.male.mean() == pytest.approx(0.72, abs=1e-4)
     assert bicuspid.age_years.min() >= 18.0
 

@@ -42,10 +42,10 @@ def scaled(column: int, factor: float) -> Rows:
     return changed(column, {k: f"{factor * float(SOUND[k - 1][column]):.4f}" for k in range(2, len(SOUND) + 1)})
 
 
-def refusal(path: Path, column: str = "SoV_mm") -> tuple[str, ...]:
-    with pytest.raises(InvalidTable) as refused:
+def problems_of(path: Path, column: str = "SoV_mm") -> tuple[str, ...]:
+    with pytest.raises(InvalidTable) as error:
         read_table(path, column)
-    return refused.value.problems
+    return error.value.problems
 
 
 def test_a_sound_table_is_accepted_without_a_word(tmp_path: Path) -> None:
@@ -86,13 +86,13 @@ def test_columns_that_training_does_not_use_are_kept_as_they_stand(tmp_path: Pat
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "nowhere.csv") == ("nowhere.csv cannot be read: No such file or directory.",)
+    assert problems_of(tmp_path / "nowhere.csv") == ("nowhere.csv cannot be read: No such file or directory.",)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"\xef\xbb\xbf", b",,,,\n"])
 def test_an_empty_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "empty.csv").write_bytes(content)
-    (problem,) = refusal(tmp_path / "empty.csv")
+    (problem,) = problems_of(tmp_path / "empty.csv")
     assert "no header row" in problem
     assert "age_years, sex, height_cm, weight_kg, SoV_mm" in problem
 
@@ -100,13 +100,13 @@ def test_an_empty_file_is_refused(tmp_path: Path, content: bytes) -> None:
 @pytest.mark.parametrize(("separator", "word"), [(";", "semicolons"), ("\t", "tabs")])
 def test_another_separator_is_recognised(tmp_path: Path, separator: str, word: str) -> None:
     (tmp_path / "people.csv").write_text("\n".join(separator.join(row) for row in SOUND), encoding="utf-8")
-    (problem,) = refusal(tmp_path / "people.csv")
+    (problem,) = problems_of(tmp_path / "people.csv")
     assert f"separated by {word}" in problem
 
 
 def test_every_missing_and_repeated_column_is_named(tmp_path: Path) -> None:
     rows = [["age_years", "sex", "height", "weight_kg", "weight_kg"], *SOUND[1:]]
-    problems = refusal(written(tmp_path, rows))
+    problems = problems_of(written(tmp_path, rows))
     assert [problem.split(";")[0] for problem in problems] == [
         "Columns height_cm, SoV_mm are missing",
         "Column weight_kg appears more than once in row 1.",
@@ -115,24 +115,24 @@ def test_every_missing_and_repeated_column_is_named(tmp_path: Path) -> None:
 
 def test_a_parquet_file_is_rejected_with_a_hint(tmp_path: Path) -> None:
     (tmp_path / "people.parquet").write_bytes(b"PAR1\x15\x00\x15\x04PAR1")
-    (problem,) = refusal(tmp_path / "people.parquet")
+    (problem,) = problems_of(tmp_path / "people.parquet")
     assert problem == "people.parquet is a Parquet file: training takes CSV, UTF-8 with commas and a header."
 
 
 def test_a_context_column_cannot_be_the_diameter(tmp_path: Path) -> None:
-    assert any("cannot be the diameter" in problem for problem in refusal(written(tmp_path, SOUND), "height_cm"))
+    assert any("cannot be the diameter" in problem for problem in problems_of(written(tmp_path, SOUND), "height_cm"))
 
 
 def test_text_that_is_not_utf8_is_refused_with_its_row(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_bytes(b"age_years,sex\n40,male\n50,m\xe4nnlich\n")
-    (problem,) = refusal(tmp_path / "people.csv")
+    (problem,) = problems_of(tmp_path / "people.csv")
     assert "not UTF-8" in problem
     assert "row 3" in problem
 
 
 def test_an_open_quotation_mark_is_refused_with_its_row(tmp_path: Path) -> None:
     path = written(tmp_path, changed(SEX, {7: '"male'}))
-    (problem,) = refusal(path)
+    (problem,) = problems_of(path)
     assert problem.startswith("Row 7 is not valid CSV")
 
 
@@ -330,11 +330,11 @@ def test_every_problem_comes_at_once_and_no_value_is_repeated(tmp_path: Path) ->
     rows = changed(HEIGHT, {3: "9999.125"})
     rows[5][SEX] = "unheard-of"
     rows[6][DIAMETER] = "thirty-three"
-    with pytest.raises(InvalidTable) as refused:
+    with pytest.raises(InvalidTable) as error:
         accepted_table(written(tmp_path, rows), "SoV_mm")
-    assert len(refused.value.problems) == 3
+    assert len(error.value.problems) == 3
     for value in ("9999.125", "unheard-of", "thirty-three"):
-        assert value not in str(refused.value)
+        assert value not in str(error.value)
 
 
 NASTY = st.sampled_from(["", " ", "0", "-0", "-5", "1e-300", "1e300", "nan", "33,5", "69", "1.76", "male", "\x00", "£"])
@@ -360,7 +360,7 @@ def test_whatever_the_bytes_a_file_is_read_or_refused(content: bytes) -> None:
             assert read_table(path, "SoV_mm").sha256
 
 
-# Where its people stand
+# The ranges of its people
 
 
 def test_ranges_are_those_of_the_people_by_sex(tmp_path: Path) -> None:
