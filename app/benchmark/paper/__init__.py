@@ -1,19 +1,18 @@
 """The experiments of the paper "Dealing with Uncertainty in Contextual Anomaly Detection", run again.
 
-Definitions, machinery and rendering are apart, so that a sentence of the report can change without a fit:
+    data            the five UCI sets: downloaded, read and checked
+    protocol        injected anomalies, folds, one task (fit a fold, answer for its test rows), the methods by name
+    recipes         what can be chosen about a fit of NS        tasks     which tasks an experiment consists of
+    normalcy_score  NS and NS_hom                               methods   what they are compared with
+    runner          processes or a Dask cluster, stored results, the digest of the code that made them
+    study           the answers of an injection together        published the paper's numbers
+    run             all of it in its order                      report    docs/paper.md from its chapters
 
-    sets, data              the five UCI sets, read and checked      protocol      injected anomalies, folds
-    download, archives      from UCI into a cache
-    recipes, methods/       what is fitted                           work          one task: fit a fold, answer
-    plan                    which tasks an experiment consists of    choice        the recipe, from inner folds
-    pool                    processes or a Dask cluster              kept          finished tasks as files
-    code_digest, origin     what made a result                       run           all of it in its order
+Chapters of the UCI sets, each with its computation, figure and text: choice, noise, detection, abstention, sparsity,
+sensitivity. Chapters of their own: clinical (text in clinical_report), density, growth, slip. Their prose is in
+`templates/`, filled in by `rendering`, so that a sentence of the report can change without a fit.
 
-    pooled, study           the answers of an injection together     published     the paper's numbers
-    detection, abstention, sparsity, sensitivity, noise              the numbers of the tables, all in `measured`
-    report, report_*        Markdown; drawings, canvas: figures      chapters      clinical, growth, slip
-
-A kept result is valid as long as the code that made it stays the same (see `code_digest`). To add a method: a class in
-`methods/` with `fit` and `answer`, and a line in `methods.METHODS`. To add a chapter: a module with `run`, one with
-`render`, and its name in `chapters.CHAPTERS`.
+A stored result is valid as long as the code that made it stays the same (see `runner.code_digest`). To add a method:
+a class with `fit` and `answer`, and a line in `protocol.METHODS`. To add a chapter: a module with `run`, `render` and
+`headline`, its name in `run.CHAPTERS`, and a template.
 """

@@ -1,115 +1,117 @@
 """docs/paper.md: every chapter that was run, beside the paper's numbers, with where they come from."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.benchmark.paper import (
-    chapters,
-    drawings,
-    report_abstention,
-    report_choice,
-    report_detection,
-    report_sensitivity,
-    report_sparsity,
-    report_spread,
-)
-from app.benchmark.paper.chapters import Chapter
-from app.benchmark.paper.measured import Measured
-from app.benchmark.paper.plan import Scope
-from app.benchmark.paper.report_in_short import in_short
-from app.benchmark.paper.report_notes import notes
+from app.benchmark.paper import abstention, choice, detection, noise, sensitivity, sparsity
+from app.benchmark.paper.methods import REACH, TREES
+from app.benchmark.paper.rendering import Prose, paragraphs
+from app.benchmark.paper.run import Chapter, Cost, Measured, headline, rendered
+from app.benchmark.paper.tasks import Scope
 
-TITLE = "# The experiments of the paper, run again"
 FIGURES = "paper"  # the folder beside the report
-PAPER = "Bindini, Perini, Nistri, Davis, Frasconi: Dealing with Uncertainty in Contextual Anomaly Detection (TMLR 2026)"
 
 
 def render(
     found: Measured | None,
     others: Sequence[Chapter],
     origins: Sequence[dict[str, str]],
-    stamp: Sequence[str],
+    header: Sequence[str],
     scope: Scope,
     figures: Path,
 ) -> str:
     """Markdown; the figures are written into `figures`, the folder FIGURES beside the report."""
     figures.mkdir(parents=True, exist_ok=True)
-    lines = [TITLE, "", *stamp, "", f"The paper: {PAPER}.", ""]
+    prose = Prose("report")
+    parts = [prose("title"), "\n".join(header), prose("paper")]
     if found:
-        lines += [*in_short(found, scope), *(f"- {chapters.headline(one)}" for one in others), ""]
-        lines += [*_words(), *_uci(found, scope, figures)]
-    lines += [part for one in others for part in (chapters.rendered(one, figures).strip(), "")]
-    return "\n".join([*lines, *_made(origins)]).rstrip() + "\n"
+        points = [*in_short(found, scope), *map(headline, others)]
+        parts += [prose("in_short", points="\n".join(f"- {point}" for point in points)), prose("words")]
+        parts += _uci(found, scope, figures)
+    parts += [rendered(one, figures) for one in others]
+    return paragraphs([*parts, prose("origins", origins="\n".join(map(_origin, origins)))]).rstrip() + "\n"
 
 
-def _words() -> list[str]:
-    return [
-        "## Words",
-        "",
-        "Two Gaussian processes: f1(x), the value of y to expect in the context x, and f2(x), the logarithm of the "
-        "spread around it; m1, v1 and m2, v2 are their posterior means and variances at x. NS = (y - f1) exp(-f2) is "
-        "uncertain as f1 and f2 are; E[NS] is its mean, the HDI its shortest interval of 95%, i(x, y) the width of "
-        "that. All of these count spreads exp(f2) and have no unit of their own. SoV is the sinus of Valsalva, AA the "
-        "ascending aorta.",
-        "",
-    ]
+def in_short(found: Measured, scope: Scope) -> list[str]:
+    """The results that stand at the top of the report, favourable or not, as sentences."""
+    sentences = [choice.recipe_sentence(found.judged)]
+    if found.noise:
+        sentences.append(noise.sentence(found.noise))
+    if counts := detection.sentence(found.table2, found.fresh, scope):
+        sentences.append(counts)
+    if found.table2 and detection.has_both(found.table2):
+        fresh = f" On fresh seeds: {detection.ranking(found.fresh)}" if found.fresh else ""
+        sentences.append(f"{detection.ranking(found.table2)}{fresh}")
+        sentences.append(detection.spread_sentence(found.table2, found.fresh))
+    if found.abstention:
+        sentences.append(abstention.sentence(found.abstention, found.abstention_fresh))
+    if found.kendall:
+        sentences.append(sparsity.sentence(found.kendall))
+    if found.kernels:
+        sentences.append(sensitivity.kernels_sentence(found.kernels))
+    if found.shares:
+        sentences.append(sensitivity.shares_sentence(found.shares))
+    if found.cost:
+        sentences.append(_cost_sentence(found.cost))
+    return sentences
 
 
 def _uci(found: Measured, scope: Scope, figures: Path) -> list[str]:
-    lines = [*_protocol()]
+    parts = [Prose("report")("protocol")]
     if found.noise:
-        lines += report_choice.noise(found.noise)
-    lines += report_choice.choice(found.judged)
+        parts.append(noise.render(found.noise))
+    parts.append(choice.render(found.judged))
     if found.table2 and found.predictive:
-        drawings.detection(figures / "detection.svg", found.table2["NS"], found.fresh["NS"] if found.fresh else None)
-        lines += report_detection.table2(found.table2)
-        lines += report_detection.fresh_table(found.fresh, scope) if found.fresh else []
-        lines += report_detection.ns_rows(found.table2, found.predictive, found.fresh, scope)
-        lines += ["![NS by set, ours and the paper's](paper/detection.svg)", ""]
-        lines += ["Bars: one standard deviation over injections on either side.", ""]
-        lines += report_spread.chapter(found.table2, found.fresh) if report_spread.has_both(found.table2) else []
+        detection.draw(figures / "detection.svg", found.table2["NS"], found.fresh["NS"] if found.fresh else None)
+        parts.append(detection.render_table2(found.table2))
+        if found.fresh:
+            parts.append(detection.render_fresh(found.fresh, scope))
+        parts.append(detection.render_ns(found.table2, found.predictive, found.fresh, scope))
+        if detection.has_both(found.table2):
+            parts.append(detection.render_spread(found.table2, found.fresh))
     if found.abstention and found.width_by_score:
-        drawings.abstention(figures / "abstention.svg", found.abstention)
-        drawings.width_by_score(figures / "width_by_score.svg", found.width_by_score)
-        lines += report_abstention.abstention(
-            found.abstention, found.abstention_fresh, found.abstention_hom, found.width_by_score
-        )
+        abstention.draw_gains(figures / "abstention.svg", found.abstention)
+        abstention.draw_widths(figures / "width_by_score.svg", found.width_by_score)
+        ways = found.abstention, found.abstention_fresh, found.abstention_hom
+        parts.append(abstention.render(*ways, found.width_by_score))
     if found.kendall:
-        lines += report_sparsity.kendall(found.kendall)
+        parts.append(sparsity.render(found.kendall))
     if found.kernels:
-        lines += report_sensitivity.kernels(found.kernels)
+        parts.append(sensitivity.render_kernels(found.kernels))
     if found.shares:
-        lines += report_sensitivity.shares(found.shares)
-    return lines + notes(found)
+        parts.append(sensitivity.render_shares(found.shares))
+    return [*parts, _differences(found)]
 
 
-def _protocol() -> list[str]:
-    return [
-        "## Protocol",
-        "",
-        "The paper: y is scaled to [0, 1]; at random rows of the whole set a number with a size uniform in [0.1, 0.5] "
-        "and a random sign is added to y; contexts stay. Five folds; a method learns from four, anomalies included and "
-        "unlabelled, and scores the fifth. NS is scored by |E[NS]|. Five such injections.",
-        "",
-        "What it leaves open, and how it is done here: it prints the share of anomalies, we take 100 on Abalone, 30 on "
-        "Yacht, 50 else. Folds are shuffled. The scores of the five folds are pooled; ROC AUC and PR AUC (average "
-        "precision) are taken over all rows of an injection. NS and NS_hom see contexts standardised on the training "
-        "rows of each fold, the other methods as published, those with `_std` in their name standardised.",
-        "",
+def _differences(found: Measured) -> str:
+    """What differs from the paper and why, and what was tried."""
+    prose, recipe = Prose("report"), found.judged.winner.details()
+    freedom = recipe.robust_freedom
+    factor = f"{math.sqrt(freedom / (freedom - 2.0)):.2f}" if recipe.robust else ""
+    scale = prose("scale", freedom=f"{freedom:g}", less_two=f"{freedom - 2:g}", factor=factor) if recipe.robust else ""
+    robust = ", Student-t noise in the last stage" if recipe.robust else ""
+    points = [
+        prose("training", robust=robust),
+        *([scale] if scale else []),
+        prose("comparisons", trees=TREES, reach=REACH),
     ]
+    return prose("differences", points="\n".join(points), tried=choice.tried(found.judged))
 
 
-def _made(origins: Sequence[dict[str, str]]) -> list[str]:
-    lines = [
-        "## Where the numbers come from",
-        "",
-        "Seeds are fixed and every fit runs on one thread: the same code and libraries on the same kind of processor "
-        "give these numbers again, except the times. Elsewhere rounding may lead a fit to another optimum; the "
-        "standard deviations over injections are what to compare with. Finished tasks are kept by a digest of task, "
-        "recipe, data and code, so the commits below are those at which each was run.",
-        "",
-    ]
-    for one in origins:
-        libraries = ", ".join(f"{name} {one[name]}" for name in sorted(one) if name not in ("commit", "machine"))
-        lines.append(f"- commit {one['commit']}, on {one['machine']}: {libraries}")
-    return [*lines, ""]
+def _cost_sentence(cost: Cost) -> str:
+    fits = ", ".join(f"{name} {seconds:.1f} (slowest {cost.slowest[name]:.1f})" for name, seconds in cost.fit.items())
+    return Prose("report")(
+        "cost",
+        fits=fits,
+        cpu=f"{cost.table2 / 60.0:.0f}",
+        cpu_on_two=f"{cost.table2 / 120.0:.0f}",
+        wall=f"{cost.table2_wall / 60.0:.0f}",
+        wall_two_at_a_time=f"{cost.table2_wall / 120.0:.0f}",
+        second_attempts=cost.second_attempts,
+    )
+
+
+def _origin(one: dict[str, str]) -> str:
+    libraries = ", ".join(f"{name} {one[name]}" for name in sorted(one) if name not in ("commit", "machine"))
+    return f"- commit {one['commit']}, on {one['machine']}: {libraries}"

@@ -4,17 +4,16 @@ from functools import cache
 
 import numpy as np
 
-from app.benchmark.paper import measured
-from app.benchmark.paper.plan import Scope
+from app.benchmark.paper.protocol import Done, Task, perform
 from app.benchmark.paper.recipes import Choice
 from app.benchmark.paper.study import Study
-from app.benchmark.paper.work import Done, Task, perform
+from app.benchmark.paper.tasks import EXPERIMENTS, Scope, tasks_of
 from tests.benchmark.paper.problems import small_table
 
 CHOICE = Choice("reg1t6")
 TABLES = {"Yacht": small_table("Yacht", 200)}
 SCOPE = Scope(seeds=(42, 43), fresh=(1042,), methods=("NS", "NS_hom", "Z-score"))
-EVERYTHING = dict.fromkeys(measured.EXPERIMENTS, True)
+EVERYTHING = dict.fromkeys(EXPERIMENTS, True)
 
 
 def answered(task: Task) -> Done:
@@ -37,5 +36,5 @@ def answered(task: Task) -> Done:
 
 @cache
 def study() -> Study:
-    tasks = measured.tasks_of(EVERYTHING, TABLES, SCOPE, CHOICE)
+    tasks = tasks_of(EVERYTHING, TABLES, SCOPE, CHOICE)
     return Study(TABLES, SCOPE, CHOICE, {task: answered(task) for task in tasks})

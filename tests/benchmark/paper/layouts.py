@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.benchmark.paper.data import content_digest
-from app.benchmark.paper.sets import BY_NAME, DataSet
+from app.benchmark.paper.data import BY_NAME, DataSet, content_digest
 
 COLUMNS = ("Sex", "Height", "Rings")
 DIGEST = content_digest(np.array([[2, 0.101, 15], [0, 0.35, 7], [1, 0.2, 9]]))

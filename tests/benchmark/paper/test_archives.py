@@ -8,8 +8,7 @@ import zipfile
 
 import pytest
 
-from app.benchmark.paper.archives import LARGEST_MEMBER, ArchiveRefused, plain_table
-from app.benchmark.paper.data import content_digest, read
+from app.benchmark.paper.data import LARGEST_MEMBER, ArchiveRefused, content_digest, plain_table, read
 from tests.benchmark.paper.layouts import DIGEST, EXCEL, MEMBERS, archive_of, small, zipped
 
 YACHT = small("Yacht")
@@ -104,7 +103,7 @@ def said_by(code: str) -> str:
 
 
 def test_the_excel_library_is_loaded_for_excel_alone() -> None:
-    assert said_by("import sys, app.benchmark.paper.download; print('xlrd' in sys.modules)") == "False\n"
+    assert said_by("import sys, app.benchmark.paper.data; print('xlrd' in sys.modules)") == "False\n"
 
 
 def test_the_excel_library_does_not_speak_on_the_standard_output() -> None:

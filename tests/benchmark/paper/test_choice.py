@@ -3,10 +3,10 @@ from pathlib import Path
 import numpy as np
 
 from app.benchmark.paper.choice import Judged, choose, mean_ranks
-from app.benchmark.paper.plan import Scope, choosing
-from app.benchmark.paper.pool import Report
+from app.benchmark.paper.protocol import Done, Task
 from app.benchmark.paper.recipes import Choice
-from app.benchmark.paper.work import Done, Task
+from app.benchmark.paper.runner import Report
+from app.benchmark.paper.tasks import Scope, choosing
 from tests.benchmark.paper.problems import small_table
 
 CANDIDATES = (Choice("base"), Choice("reg1"), Choice("reg1t6"))

@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 
 from app.benchmark.paper import clinical
-from app.benchmark.paper.clinical_heatmap import weight_of
-from app.benchmark.paper.clinical_models import Models, learn
-from app.benchmark.paper.clinical_patients import Reading, borderline, counts, read
-from app.benchmark.paper.clinical_roc import ranked, scores
+from app.benchmark.paper.clinical import (
+    Models,
+    SiteScores,
+    borderline,
+    counts,
+    learn,
+    ranked,
+    score_patients,
+    scores,
+    weight_of,
+)
 from app.domain.patient import haycock_bsa_m2
 from app.maths.moments import Intervals, Moments
 from app.maths.score import normalcy
@@ -34,12 +41,12 @@ def models(site: str) -> Models:
     return learn(simulate_cohort(HEALTHY, 1), site, SHORT, 1)
 
 
-def a_reading(expected: list[float], above: list[float], z: list[float], truth: list[float]) -> Reading:
+def site_scores(expected: list[float], above: list[float], z: list[float], truth: list[float]) -> SiteScores:
     n = len(expected)
     centre = np.array(expected)
     moments = Moments(np.full(n, 30.0), np.full(n, 0.1), np.ones(n), np.full(n, 0.01))
     hdi = Intervals(centre - 0.3, centre + 0.3)
-    return Reading(np.full(n, 35.0), moments, centre, hdi, np.array(above), np.array(z), np.array(truth))
+    return SiteScores(np.full(n, 35.0), moments, centre, hdi, np.array(above), np.array(z), np.array(truth))
 
 
 def test_the_result_survives_json() -> None:
@@ -85,13 +92,13 @@ def test_the_homoscedastic_model_has_one_spread() -> None:
 
 
 def test_counts_are_those_of_the_definitions() -> None:
-    reading = a_reading(
+    scored = site_scores(
         expected=[0.0, 1.2, 1.6, 1.8, 1.9, 2.4],
         above=[1e-9, 4e-5, 0.024, 0.3, 0.025, 0.9],
         z=[0.1, 1.1, 1.7, 1.9, 2.1, 1.9],
         truth=[0.0, 1.0, 1.7, 2.05, 2.3, 2.5],
     )
-    found = counts(reading)
+    found = counts(scored)
     assert (found["expected_below"], found["seen_by_sampling"], found["in_the_tail"]) == (5, 4, 2)
     assert found["expected_to_exceed"] == pytest.approx(1e-9 + 4e-5 + 0.024 + 0.3 + 0.025)
     assert found["truly_exceed"] == 2
@@ -102,8 +109,8 @@ def test_counts_are_those_of_the_definitions() -> None:
 def test_the_four_patients_spread_over_all_in_doubt() -> None:
     patients = simulate_bicuspid(20, 2)
     above = np.linspace(0.05, 0.95, 20)[::-1].tolist()
-    in_doubt = a_reading([1.9] * 16 + [1.0] * 4, above, [1.5] * 20, [1.9] * 20)
-    found = borderline(patients, {"SoV": in_doubt, "AA": a_reading([0.0] * 20, [0.0] * 20, [0.0] * 20, [0.0] * 20)})
+    in_doubt = site_scores([1.9] * 16 + [1.0] * 4, above, [1.5] * 20, [1.9] * 20)
+    found = borderline(patients, {"SoV": in_doubt, "AA": site_scores([0.0] * 20, [0.0] * 20, [0.0] * 20, [0.0] * 20)})
     # The first 16 are in doubt, the last of them the least: places 2, 6, 10 and 14 counted from the 16th back.
     assert [one["number"] for one in found] == [14, 10, 6, 2]
 
@@ -114,8 +121,8 @@ def test_every_patient_drawn_is_normal_by_z_and_in_doubt_by_ns(site: str) -> Non
         sites = patient["sites"].values()
         assert any(own["linear_z"] < 2.0 and own["low"] < 2.0 < own["high"] for own in sites)
         own, row = patient["sites"][site], patient["number"] - 1
-        reading = read(models(site), simulate_bicuspid(BICUSPID, 2), site)
-        assert own["above"] == pytest.approx(float(reading.above[row]), abs=1e-9)
+        scored = score_patients(models(site), simulate_bicuspid(BICUSPID, 2), site)
+        assert own["above"] == pytest.approx(float(scored.above[row]), abs=1e-9)
         t, density = np.array(own["t"]), np.array(own["density"])
         assert np.sum(np.diff(t) * (density[1:] + density[:-1]) / 2.0) == pytest.approx(1.0, abs=0.01)
 

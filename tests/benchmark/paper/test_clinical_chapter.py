@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.benchmark.paper.clinical_chapter import headline, p_value, render, versus_z
+from app.benchmark.paper.clinical_report import headline, p_value, render, versus_z
 from tests.benchmark.paper.test_clinical import small_run
 
 pytestmark = pytest.mark.gpflow

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from app.benchmark.paper import chapters, data, run, sets
-from app.benchmark.paper.chapters import CHAPTERS
-from app.benchmark.paper.download import DataUnavailable
-from app.benchmark.paper.measured import EXPERIMENTS
-from app.benchmark.paper.pool import Report, Runner
-from app.benchmark.paper.work import Done, Task
+from app.benchmark.paper import data, run
+from app.benchmark.paper.data import DataUnavailable
+from app.benchmark.paper.protocol import Done, Task
+from app.benchmark.paper.run import CHAPTERS
+from app.benchmark.paper.runner import Report, Runner
+from app.benchmark.paper.tasks import EXPERIMENTS
 from app.cli.main import cli
 from tests.benchmark.paper.hand_made import answered
 
@@ -31,8 +31,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows = np.column_stack([X, np.round(X @ [0.6, 0.4], 6)])
     text = "\n".join([",a,b,resistance", *(f"{n},{','.join(map(str, row))}" for n, row in enumerate(rows.tolist()))])
     (tmp_path / "yachtHydrodynamics.csv").write_text(text)
-    yacht = replace(sets.BY_NAME["Yacht"], rows=200, digest=data.content_digest(rows))
-    monkeypatch.setitem(sets.BY_NAME, "Yacht", yacht)
+    yacht = replace(data.BY_NAME["Yacht"], rows=200, digest=data.content_digest(rows))
+    monkeypatch.setitem(data.BY_NAME, "Yacht", yacht)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -74,7 +74,7 @@ def test_a_folder_without_the_files_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.gpflow
-def test_a_chapter_is_run_once_and_told_from_what_was_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chapter_is_run_once_and_then_read_from_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from app.benchmark.paper import slip
 
     runs: list[int] = []
@@ -84,8 +84,8 @@ def test_a_chapter_is_run_once_and_told_from_what_was_kept(tmp_path: Path, monke
         return {"found": 7}
 
     monkeypatch.setattr(slip, "run", once)
-    first = chapters.chapter("slip", tmp_path, lambda _: None)
-    assert chapters.chapter("slip", tmp_path, lambda _: None) == first
+    first = run.chapter("slip", tmp_path, lambda _: None)
+    assert run.chapter("slip", tmp_path, lambda _: None) == first
     assert first.result == {"found": 7}
     assert runs == [1]
 
@@ -96,7 +96,7 @@ def test_every_chapter_can_be_run_and_rendered() -> None:
 
     for name in CHAPTERS:
         assert callable(import_module(f"app.benchmark.paper.{name}").run)
-        assert callable(import_module(f"app.benchmark.paper.{name}_chapter").render)
+        assert callable(import_module(f"app.benchmark.paper.{CHAPTERS[name]}").render)
 
 
 def test_all_of_it_is_asked_for_by_default() -> None:

@@ -2,9 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from app.benchmark.paper.data import content_digest, load, read
-from app.benchmark.paper.download import DataUnavailable
-from app.benchmark.paper.sets import SETS, Archive, DataSet
+from app.benchmark.paper.data import SETS, Archive, DataSet, DataUnavailable, content_digest, load, read
 from tests.benchmark.paper.layouts import COLUMNS, DIGEST
 
 TEXT = ",Sex,Height,Rings\n0,2,0.101,15\n1,0,0.35,7\n2,1,0.2,9\n"

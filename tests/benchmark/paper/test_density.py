@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import lognorm
 
 from app.benchmark.paper import density
-from app.benchmark.paper.density_chapter import STORE, headline, render, shipped_folds
+from app.benchmark.paper.density import STORE, headline, render, shipped_folds
 from app.store import load
 from app.training.cohort import CAMPENS_2014, simulate_cohort
 from tests.training.problems import short

@@ -11,9 +11,8 @@ from threading import Thread
 
 import pytest
 
-from app.benchmark.paper import download
-from app.benchmark.paper.data import load
-from app.benchmark.paper.download import DataUnavailable, fetch
+from app.benchmark.paper import data
+from app.benchmark.paper.data import DataUnavailable, fetch, load
 from tests.benchmark.paper.layouts import DIGEST, MEMBERS, archive_of, small, zipped
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
@@ -60,7 +59,7 @@ def silence(handler: BaseHTTPRequestHandler) -> None:
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-def test_a_set_is_downloaded_once_and_kept_as_a_plain_table(name: str, tmp_path: Path) -> None:
+def test_a_set_is_downloaded_once_and_saved_as_a_plain_table(name: str, tmp_path: Path) -> None:
     wanted = small(name)
     with served(page(archive_of(name))) as (address, asked):
         first = fetch(wanted, tmp_path / "cache", address)
@@ -73,7 +72,7 @@ def test_a_set_is_downloaded_once_and_kept_as_a_plain_table(name: str, tmp_path:
 
 
 def test_the_archives_are_those_of_uci() -> None:
-    assert download.ADDRESS + YACHT.archive.path == (
+    assert data.ADDRESS + YACHT.archive.path == (
         "https://archive.ics.uci.edu/static/public/243/yacht+hydrodynamics.zip"
     )
 
@@ -93,8 +92,8 @@ def test_the_archives_are_those_of_uci() -> None:
 def test_a_failure_is_one_sentence_that_says_what_to_do_and_leaves_nothing(
     answer: Answer, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "TIMEOUT_SECONDS", 0.5)
-    monkeypatch.setattr(download, "LARGEST_BYTES", 100_000)
+    monkeypatch.setattr(data, "TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(data, "LARGEST_BYTES", 100_000)
     with served(answer) as (address, _), pytest.raises(DataUnavailable, match=reason) as caught:
         fetch(YACHT, tmp_path / "cache", address)
     sentence = str(caught.value)
@@ -105,13 +104,13 @@ def test_a_failure_is_one_sentence_that_says_what_to_do_and_leaves_nothing(
 
 
 def test_without_network_the_sentence_says_what_to_do(tmp_path: Path) -> None:
-    with socket.socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))  # and nobody listens there
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # no process listens there
         with pytest.raises(DataUnavailable, match=r"refused\); name a folder that holds yacht.*\.csv with --data\."):
-            fetch(YACHT, tmp_path, f"http://127.0.0.1:{deaf.getsockname()[1]}/")
+            fetch(YACHT, tmp_path, f"http://127.0.0.1:{unused.getsockname()[1]}/")
 
 
-def test_a_table_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_saved_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(source: Path, target: Path) -> None:
         assert source.read_text() == PLAIN
         raise OSError("the disk is gone")

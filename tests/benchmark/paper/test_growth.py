@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from app.benchmark.paper import growth
-from app.benchmark.paper.growth_chapter import headline, render
-from app.benchmark.paper.growth_detectors import Detectors
-from app.benchmark.paper.growth_rates import mean_rates, rates
+from app.benchmark.paper.growth import Detectors, headline, mean_rates, rates, render
 from app.maths.moments import Array
 from tests.training.problems import short
 

@@ -3,12 +3,21 @@
 import numpy as np
 import pytest
 
-from app.benchmark.paper import abstention, detection, measured, sensitivity, sparsity
-from app.benchmark.paper.methods import METHODS
+from app.benchmark.paper import abstention, detection, sensitivity, sparsity
 from app.benchmark.paper.noise import linear_noise
-from app.benchmark.paper.plan import KERNELS, SENSITIVITY_SEED, SHARES, Scope, crossed, kernel_tasks, share_tasks
-from app.benchmark.paper.pooled import Pooled
-from app.benchmark.paper.work import Done
+from app.benchmark.paper.protocol import METHODS, Done
+from app.benchmark.paper.study import Pooled
+from app.benchmark.paper.tasks import (
+    EXPERIMENTS,
+    KERNELS,
+    SENSITIVITY_SEED,
+    SHARES,
+    Scope,
+    crossed,
+    kernel_tasks,
+    share_tasks,
+    tasks_of,
+)
 from tests.benchmark.paper.hand_made import CHOICE, EVERYTHING, SCOPE, TABLES, study
 from tests.benchmark.paper.problems import small_table
 
@@ -31,7 +40,7 @@ def test_table_2_has_every_method_and_fresh_seeds_their_own_fits() -> None:
 
 
 def test_what_a_table_of_methods_needs_is_fitted_before_kernels_and_shares() -> None:
-    tasks = measured.tasks_of(EVERYTHING, TABLES, SCOPE, CHOICE)
+    tasks = tasks_of(EVERYTHING, TABLES, SCOPE, CHOICE)
     detecting = {
         task for method in SCOPE.methods for task in crossed(TABLES["Yacht"], method, CHOICE, SCOPE.seeds + SCOPE.fresh)
     }
@@ -100,7 +109,7 @@ def test_abalone_gets_one_fold_for_kernels_and_no_twenty_percent() -> None:
 
 def test_the_whole_plan_holds_every_cell_of_the_paper() -> None:
     tables = {name: small_table(name, 150) for name in ("Abalone", "Yacht")}
-    tasks = measured.tasks_of(EVERYTHING, tables, Scope(), CHOICE)
+    tasks = tasks_of(EVERYTHING, tables, Scope(), CHOICE)
     assert len(tasks) == len(set(tasks))
     for method in METHODS:
         assert set(crossed(tables["Yacht"], method, CHOICE, Scope().seeds)) <= set(tasks)
@@ -113,8 +122,8 @@ def test_the_whole_plan_holds_every_cell_of_the_paper() -> None:
 
 
 def test_only_what_is_asked_for_is_planned() -> None:
-    names = dict.fromkeys(measured.EXPERIMENTS, False) | {"abstention": True}
-    assert {task.method for task in measured.tasks_of(names, TABLES, SCOPE, CHOICE)} == {"NS"}
+    names = dict.fromkeys(EXPERIMENTS, False) | {"abstention": True}
+    assert {task.method for task in tasks_of(names, TABLES, SCOPE, CHOICE)} == {"NS"}
 
 
 def test_the_noise_of_a_row_is_that_of_five_injections() -> None:

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from app.benchmark.paper.methods import FITTED, METHODS, make
-from app.benchmark.paper.methods.qcad import percentile_score
-from app.benchmark.paper.methods.rocod import Rocod
+from app.benchmark.paper.methods import Rocod, percentile_score
+from app.benchmark.paper.protocol import FITTED, METHODS, make
 from app.benchmark.paper.recipes import Choice
 from app.maths.moments import Array
 from app.maths.statistics.metrics import roc_auc

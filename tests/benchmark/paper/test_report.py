@@ -6,17 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.benchmark.paper import measured, report
+from app.benchmark.paper import report
 from app.benchmark.paper.abstention import BY_WIDTH
 from app.benchmark.paper.choice import Judged
-from app.benchmark.paper.detection import Cell
-from app.benchmark.paper.markdown import FALSE_MARKS, FALSE_MARKS_ALONE, difference, mark, reaches, smaller_mark
-from app.benchmark.paper.measured import Measured
+from app.benchmark.paper.detection import LIBRARY, Cell, caveat, render_table2, spread_sentence
 from app.benchmark.paper.published import ABSTENTION, KENDALL, TABLE2
-from app.benchmark.paper.report_detection import CAVEAT, LIBRARY, table2
-from app.benchmark.paper.report_in_short import in_short
-from app.benchmark.paper.report_spread import in_short as spread_in_short
+from app.benchmark.paper.rendering import FALSE_MARKS, FALSE_MARKS_ALONE, difference, mark, reaches, smaller_mark
+from app.benchmark.paper.report import in_short
+from app.benchmark.paper.run import Measured, measure
 from app.benchmark.paper.study import Spread
+from app.benchmark.paper.tasks import EXPERIMENTS
 from tests.benchmark.paper.hand_made import CHOICE, EVERYTHING, SCOPE, study
 
 ORIGIN = {"commit": "abc-dirty", "machine": "a processor", "numpy": "1.26.4"}
@@ -26,7 +25,7 @@ ORIGIN = {"commit": "abc-dirty", "machine": "a processor", "numpy": "1.26.4"}
 def found() -> Measured:
     flat = np.array([[0.9]])
     judged = Judged((CHOICE,), ("Yacht",), (0, 1), flat, flat, np.array([1.0]), 6, 60.0)
-    return measured.measure(study(), EVERYTHING, judged, lambda _: None)
+    return measure(study(), EVERYTHING, judged, lambda _: None)
 
 
 def rendered(folder: Path) -> str:
@@ -64,8 +63,8 @@ def test_the_same_numbers_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_report_of_one_experiment_has_no_other_chapter(tmp_path: Path) -> None:
-    names = dict.fromkeys(measured.EXPERIMENTS, False) | {"kernels": True}
-    part = measured.measure(study(), names, found().judged, lambda _: None)
+    names = dict.fromkeys(EXPERIMENTS, False) | {"kernels": True}
+    part = measure(study(), names, found().judged, lambda _: None)
     text = report.render(part, (), [ORIGIN], [], SCOPE, tmp_path / "paper")
     assert "## Kernels" in text
     assert "## Table 2" not in text
@@ -143,7 +142,7 @@ def test_the_short_results_say_what_did_not_hold() -> None:
 
 def test_cells_are_not_counted_against_the_paper_without_the_caveat() -> None:
     (line,) = [line for line in in_short(found(), SCOPE) if "cells are at least the paper's" in line]
-    assert line.endswith(f"{CAVEAT}.")
+    assert line.endswith(f"{caveat()}.")
     assert "Seeds 42–43: " in line
     assert "Fresh seeds 1042–1042: " in line
     assert line.count("of NS_hom's, ") == 2
@@ -153,14 +152,14 @@ def test_fresh_seeds_stand_in_the_report_for_every_method(tmp_path: Path) -> Non
     text = rendered(tmp_path)
     chapter = text.split("## The same methods on fresh seeds")[1].split("\n## ")[0]
     assert all(chapter.count(f"| {method} | ") == 2 for method in SCOPE.methods)
-    assert text.split("## NS against the paper's row")[1].split("\n## ")[0].count(CAVEAT) == 1
+    assert text.split("## NS against the paper's row")[1].split("\n## ")[0].count(caveat()) == 1
     assert "ours, seeds 1042–1042" in text  # the gain over the linear Z-score too
 
 
 def test_a_method_that_the_paper_does_not_print_stands_without_a_mark() -> None:
     rows = {"NS": ROW} | {name: ROW for plain in LIBRARY for name in (plain, f"{plain}_std")}
     rows["LOF_std"] = {"Yacht": Cell(Spread((0.9, 0.9)), Spread((0.5, 0.5)))}
-    text = "\n".join(table2(rows))
+    text = render_table2(rows)
     assert "| LOF_std | 0.900 ± 0.000 |" in text
     assert "| LOF | 0.800 ± 0.000 · 0.71 ± 0.04 · better |" in text
     assert "LOF by at most +0.100 (Yacht)" in text
@@ -173,10 +172,10 @@ ROW = {"Yacht": Cell(Spread((0.8, 0.8)), Spread((0.5, 0.5)))}
 def test_a_spread_by_context_pays_where_it_is_ahead_by_two_standard_errors() -> None:
     ahead = {"Yacht": Cell(Spread((0.8, 0.8)), Spread((0.60, 0.62)))}
     unclear = {"Yacht": Cell(Spread((0.8, 0.8)), Spread((0.50, 0.56)))}
-    assert "in ROC AUC on no set; in PR AUC on Yacht +0.110 ± 0.010; in the other 1 NS is not ahead" in spread_in_short(
+    assert "in ROC AUC on no set; in PR AUC on Yacht +0.110 ± 0.010; in the other 1 NS is not ahead" in spread_sentence(
         {"NS": ahead, "NS_hom": ROW}, None
     )
-    text = spread_in_short({"NS": unclear, "NS_hom": ROW}, {"NS": ahead, "NS_hom": ROW})
+    text = spread_sentence({"NS": unclear, "NS_hom": ROW}, {"NS": ahead, "NS_hom": ROW})
     assert (
         "in PR AUC on no set; in the other 2 NS is not ahead by more than two standard errors. On fresh seeds: " in text
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.benchmark.paper import slip
-from app.benchmark.paper.slip_chapter import headline, render
+from app.benchmark.paper.slip import headline, render
 from app.maths.moments import Moments
 from app.maths.score import normalcy
 from tests.training.problems import short
