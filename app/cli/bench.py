@@ -5,12 +5,14 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from app.cli.common import DEFAULT_STORE, ModelsOption, Report, errors, progress_bar, say, warn
+from app.errors import NormalcyError
 
 group = typer.Typer(
     help="Measure accuracy, speed, training, optimiser, coverage and gates, and rerun the paper experiments.",
@@ -23,6 +25,15 @@ PAPER_REPORT = Path("docs/paper.md")
 PARTIAL_REPORT = BUILD / "part.md"  # a run of some experiments does not overwrite the report of all
 PROGRESS_SECONDS = 30.0  # between two lines of progress if standard error is not a terminal
 OutOption = Annotated[Path | None, typer.Option(help="Write the report to this Markdown file. Default: print it.")]
+
+
+@group.callback()
+def require_source_tree() -> None:
+    if find_spec("app.benchmark") is None:
+        raise NormalcyError(
+            "The benchmarks are not part of the installed package: run `normalcy bench` in a source tree of Normalcy, "
+            "in the environment of `make test` or `make paper`."
+        )
 
 
 @group.command()
