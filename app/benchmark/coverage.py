@@ -14,6 +14,7 @@ from sklearn.ensemble import IsolationForest
 
 from app.domain.context import AgeTransform
 from app.domain.patient import bmi_kg_m2
+from app.formats.markdown import table
 from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array
 from app.maths.score import normalcy, predictive
@@ -170,20 +171,17 @@ def render(rounds: Mapping[str, Sequence[CoverageRound]]) -> list[str]:
     """Markdown, one table a site."""
     lines: list[str] = []
     for site, of_site in rounds.items():
-        lines += [f"## {site}, {len(of_site)} cohorts", "", *_table(of_site), "", *_notes(of_site), ""]
+        lines += [f"## {site}, {len(of_site)} cohorts", "", *_table(of_site), *_notes(of_site), ""]
     return lines
 
 
 def _table(rounds: Sequence[CoverageRound]) -> list[str]:
-    head = [
-        "| people asked about | people a cohort | coverage | standard error | lowest, highest cohort |",
-        "|---|---|---|---|---|",
-    ]
+    head = ("people asked about", "people a cohort", "coverage", "standard error", "lowest, highest cohort")
     rows = (
-        f"| {g.group} | {g.people:.0f} | {g.mean:.1%} | {g.standard_error:.1%} | {g.lowest:.1%}, {g.highest:.1%} |"
+        (g.group, f"{g.people:.0f}", f"{g.mean:.1%}", f"{g.standard_error:.1%}", f"{g.lowest:.1%}, {g.highest:.1%}")
         for g in summarise(rounds)
     )
-    return [*head, *rows]
+    return table(head, rows)
 
 
 def _notes(rounds: Sequence[CoverageRound]) -> list[str]:

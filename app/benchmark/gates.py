@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from app.domain.card import EVERYBODY, ModelCard, TailCheck, tail_gate
+from app.formats.markdown import table
 from app.training.gates import FAMILY_ERROR, calibration_gates, failures, tail_gates
 from app.training.table import AGE_BANDS
 
@@ -78,7 +79,8 @@ def measure(draws: int, seed: int) -> dict[str, list[float]]:
 
 
 def render(found: Mapping[str, Sequence[float]], draws: int, shipped: Sequence[ModelCard]) -> list[str]:
-    body = [f"| {name} | {' | '.join(f'{share:.1%}' for share in shares)} |" for name, shares in found.items()]
+    head = ["true tails", *(f"{people} people" for people in SIZES)]
+    rows = ([name, *(f"{share:.1%}" for share in shares)] for name, shares in found.items())
     return [
         "Held-out people are drawn for models with known tails and judged by the gates of `normalcy train`: exact "
         f"binomial limits, {FAMILY_ERROR:.0%} for all of them together. Half are women; age bands as in the simulated "
@@ -86,10 +88,7 @@ def render(found: Mapping[str, Sequence[float]], draws: int, shipped: Sequence[M
         "",
         "## How often a model is refused for its tails",
         "",
-        f"| true tails | {' | '.join(f'{people} people' for people in SIZES)} |",
-        f"|---|{'---|' * len(SIZES)}",
-        *body,
-        "",
+        *table(head, rows),
         "The second row: simulated people are log-normal around their mean, the model's noise is Gaussian in mm, so "
         "its true tails are 1.7 and 3.3% (`docs/coverage.md`). No allowance is made for that: the more people a table "
         "has, the surer such a misfit is refused.",
@@ -128,10 +127,10 @@ def _sizes(people: int) -> Counts:
 def _groups(sizes: Counts) -> Iterator[tuple[str, Counts]]:
     """Each group with the sizes of its own members, zero elsewhere."""
     yield EVERYBODY, sizes
-    for place, sex in enumerate(SEXES):
-        yield sex, np.where(np.arange(len(SEXES))[:, None] == place, sizes, 0)
-    for place, (label, _, _) in enumerate(AGE_BANDS):
-        yield label, np.where(np.arange(len(AGE_BANDS))[None, :] == place, sizes, 0)
+    for index, sex in enumerate(SEXES):
+        yield sex, np.where(np.arange(len(SEXES))[:, None] == index, sizes, 0)
+    for index, (label, _, _) in enumerate(AGE_BANDS):
+        yield label, np.where(np.arange(len(AGE_BANDS))[None, :] == index, sizes, 0)
 
 
 def _drawn(model: Model, sizes: Counts, draws: int, rng: np.random.Generator) -> tuple[Counts, Counts]:

@@ -91,10 +91,10 @@ def training(
 ) -> None:
     """Measure the time of one fit, and of a whole training with cross-validation."""
     with progress_bar("loading the libraries") as report:
-        from app.benchmark import training_time as measurement
+        from app.benchmark import training_speed as measurement
 
-        found = measurement.measure(table, diameter_column, seed, report)
-    _publish("Time to train", measurement.render(found), seed, out)
+        found = measurement.measure_training(table, diameter_column, seed, report)
+    _publish("Time to train", measurement.render_training(found), seed, out)
 
 
 @group.command()
@@ -108,12 +108,12 @@ def optimiser(
     """Measure how long the staged L-BFGS takes to reach the final ELBO of the paper's optimiser."""
     import numpy as np
 
-    from app.benchmark import optimisers as measurement
+    from app.benchmark import training_speed as measurement
 
     rows = np.loadtxt(table, delimiter=",", skiprows=1)[:, 1:]
     chosen = np.random.default_rng(seed).permutation(len(rows))[: int(share * len(rows))]
-    race = measurement.measure(rows[chosen, :-1], rows[chosen, -1], steps, seed)
-    _publish("The optimiser against the paper's", measurement.render(race), seed, out)
+    race = measurement.measure_optimisers(rows[chosen, :-1], rows[chosen, -1], steps, seed)
+    _publish("The optimiser against the paper's", measurement.render_optimisers(race), seed, out)
 
 
 @group.command()
