@@ -19,6 +19,7 @@ from app.clock import parse_timestamp
 from app.database.engine import Database
 from app.database.keys import ApiKey, key_id_of
 from app.database.login_rights import LoginRights, login_rights
+from app.domain.scopes import Scope
 from app.errors import DatabaseNotReady, InvalidSettings
 from app.settings import Settings
 
@@ -39,7 +40,7 @@ class Principal:
 
 
 ANONYMOUS = Principal("nobody", frozenset())
-LOOPBACK = Principal("loopback", frozenset({"score", "model:read"}))
+LOOPBACK = Principal("loopback", frozenset({Scope.SCORE, Scope.MODEL_READ}))
 
 
 @dataclass(frozen=True, slots=True)

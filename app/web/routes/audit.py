@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from app.clock import timestamp
 from app.database.records import Filter
+from app.domain.scopes import Scope
 from app.errors import UnknownRecord, UnknownSite
 from app.runtime.credentials import Caller
 from app.schemas import problem as problems
@@ -58,7 +59,7 @@ def _parse_cursor(text: object) -> str:
     return str(text)
 
 
-AuditReader = Annotated[Caller, Security(current_caller, scopes=["audit:read"])]
+AuditReader = Annotated[Caller, Security(current_caller, scopes=[Scope.AUDIT_READ])]
 RecordedRequestId = Annotated[str, Depends(recorded_request_id)]
 Time = Annotated[datetime, BeforeValidator(_parse_time)] | SkipJsonSchema[None]
 Item = Annotated[int, BeforeValidator(_parse_item), Query(ge=0, le=LAST_ITEM)] | SkipJsonSchema[None]

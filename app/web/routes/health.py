@@ -4,6 +4,7 @@ from fastapi import APIRouter, Depends, Request, Security
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import Response
 
+from app.domain.scopes import Scope
 from app.formats.answer import encode
 from app.schemas import problem as problems
 from app.schemas.lookups import Alive, Ready, SelfTest
@@ -59,7 +60,7 @@ async def get_readiness(request: Request, runtime: RuntimeDep) -> Response:
     "/v1/selftest",
     operation_id="runSelftest",
     summary="Self-test",
-    dependencies=[Security(authorize, scopes=["model:read"])],
+    dependencies=[Security(authorize, scopes=[Scope.MODEL_READ])],
     response_model=SelfTest,
     response_description="How many golden cases passed.",
     responses=problem_responses(*PROTECTED),
@@ -72,7 +73,7 @@ async def run_selftest(request: Request, runtime: RuntimeDep) -> Response:
 @router.get(
     "/metrics",
     summary="Counts and times of this process, for Prometheus",
-    dependencies=[Security(authorize_metrics, scopes=["model:read"])],
+    dependencies=[Security(authorize_metrics, scopes=[Scope.MODEL_READ])],
     include_in_schema=False,
 )
 async def metrics(runtime: RuntimeDep) -> Response:

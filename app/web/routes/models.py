@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Security
 from starlette.responses import Response
 
+from app.domain.scopes import Scope
 from app.runtime.credentials import Caller
 from app.schemas import problem as problems
 from app.schemas.lookups import Activated, Card, History, Limits, Models, Sites
@@ -16,7 +17,7 @@ from app.web.route import ApiRoute, json_response
 from app.web.routes.scores import SitePath
 from app.web.security import RuntimeDep, authorize, current_caller
 
-AdminCaller = Annotated[Caller, Security(current_caller, scopes=["admin"])]
+AdminCaller = Annotated[Caller, Security(current_caller, scopes=[Scope.ADMIN])]
 VersionPath = Annotated[
     str,
     Path(
@@ -24,7 +25,7 @@ VersionPath = Annotated[
         openapi_examples={"1.0.0": {"value": "1.0.0"}, "current": {"value": "current"}},
     ),
 ]
-MODEL_READ = Security(authorize, scopes=["model:read"])
+MODEL_READ = Security(authorize, scopes=[Scope.MODEL_READ])
 UNKNOWN = (problems.UNKNOWN_SITE, problems.UNKNOWN_VERSION)
 
 router = APIRouter(route_class=ApiRoute)

@@ -10,6 +10,7 @@ from importlib.resources.abc import Traversable
 from fastapi import APIRouter, Depends, Request, Security
 from starlette.responses import HTMLResponse, Response
 
+from app.domain.scopes import Scope
 from app.formats.answer import encode
 from app.formats.card_markdown import card_markdown
 from app.schemas import problem as problems
@@ -55,7 +56,7 @@ async def guide(request: Request) -> Response:
 @router.get(
     "/models/{site}/{version}",
     summary="The card of a model, as a page",
-    dependencies=[Security(authorize, scopes=["model:read"])],
+    dependencies=[Security(authorize, scopes=[Scope.MODEL_READ])],
 )
 async def model_card(runtime: RuntimeDep, site: str, version: str) -> Response:
     model = await runtime.loaded_models.find(site, version)

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Path, Security
 from starlette.responses import Response
 
+from app.domain.scopes import Scope
 from app.runtime.credentials import Caller
 from app.schemas import problem as problems
 from app.schemas.answers import ScoreResponse, StudyResponse
@@ -14,7 +15,7 @@ from app.web.openapi import PROTECTED, READS_JSON, RECORDED, problem_responses
 from app.web.route import ApiRoute, encoded_response
 from app.web.security import RuntimeDep, current_caller
 
-ScoringCaller = Annotated[Caller, Security(current_caller, scopes=["score"])]
+ScoringCaller = Annotated[Caller, Security(current_caller, scopes=[Scope.SCORE])]
 SitePath = Annotated[
     str,
     Path(
