@@ -58,6 +58,7 @@ def accuracy(
         measurement.check_reference(reference),
         measurement.self_check(cases, seed),
         measurement.compare_with_draws(draws, seed),
+        measurement.check_table(seed=seed),
     )
     _publish("Accuracy of the interval and of the probabilities", lines, seed, out)
 
@@ -73,13 +74,15 @@ def speed(
 ) -> None:
     """Measure the time of a score, prediction included, and compare it with sampling."""
     from app.benchmark import speed as measurement
+    from app.inference.executor import load_on_numpy
     from app.store import highest_version, load
     from app.training.cohort import simulate_cohort
 
-    stored = load(models, site, highest_version(models, site))
-    x = simulate_cohort(people, seed).covariates(stored.card.age_transform)
-    report = measurement.measure(rounds, people, stored.posterior, x, seed)
-    _publish("Speed of a score", measurement.render(report), seed, out)
+    model = load_on_numpy(load(models, site, highest_version(models, site)))
+    x = simulate_cohort(people, seed).covariates(model.card.age_transform)
+    report = measurement.measure(rounds, people, model.executor, x, seed)
+    answers = measurement.measure_answers(model, x, rounds, seed)
+    _publish("Speed of a score", [*measurement.render(report), "", *measurement.render_answers(answers)], seed, out)
 
 
 @group.command()

@@ -113,6 +113,7 @@ def number_rows(
     thresholds: tuple[float, ...],
     mass: float,
     measurement_sd_mm: Sequence[float],
+    find: FindIntervals = find_intervals,
 ) -> list[NumberRow]:
     """One row per measurement, in order."""
     x, y = covariates(patients, model.card.age_transform), np.array(diameters)
@@ -120,11 +121,11 @@ def number_rows(
     columns = moments.m1.tolist(), moments.v1.tolist(), moments.m2.tolist(), moments.v2.tolist()
     each = list(zip(*columns, strict=True))
     scores = None
-    if len(diameters) <= FEW and mass == MASS:
+    if len(diameters) <= FEW and mass == MASS and find is find_intervals:
         scores = _one_by_one(diameters, each, thresholds, measurement_sd_mm)
     if scores is None:
         variance = np.square(measurement_sd_mm) if any(measurement_sd_mm) else None
-        scores = score_numbers(y, moments, thresholds, mass, variance).rows()
+        scores = score_numbers(y, moments, thresholds, mass, variance, find).rows()
     rows = zip(scores, each, model.linear.z_scores(x, diameters), strict=True)
     return [NumberRow(score, *latent, linear_z, altman_z) for score, latent, (linear_z, altman_z) in rows]
 

@@ -9,9 +9,9 @@ from app.domain.reliability import Finding
 from app.domain.score import Tails, position
 from app.inference.executor import LoadedModel
 from app.inference.judging import advise
-from app.inference.numbers import NumberRow, number_rows
+from app.inference.numbers import FindIntervals, NumberRow, number_rows
 from app.maths.score.single import Place
-from app.maths.score.tables import MASS
+from app.maths.score.tables import MASS, find_intervals
 from app.schemas.answers import (
     Answer,
     Comparators,
@@ -49,13 +49,18 @@ def score(model: LoadedModel, queries: Sequence[ScoreQuery]) -> list[Answer]:
     return [scored.answer for scored in score_with_tails(model, queries)]
 
 
-def score_with_tails(model: LoadedModel, queries: Sequence[ScoreQuery]) -> list[Scored]:
-    """Queries that share thresholds and probability are computed together; the order of queries is preserved."""
+def score_with_tails(
+    model: LoadedModel, queries: Sequence[ScoreQuery], find: FindIntervals = find_intervals
+) -> list[Scored]:
+    """Queries that share thresholds and probability are computed together; the order of queries is preserved.
+
+    `find` is the way to intervals and quantiles; `tables.solve_intervals` does without the table.
+    """
     if len(queries) == 1:
-        return _score_alike(model, queries)
+        return _score_alike(model, queries, find)
     found: dict[int, Scored] = {}
     for indices in _by_cut(queries).values():
-        found.update(zip(indices, _score_alike(model, [queries[k] for k in indices]), strict=True))
+        found.update(zip(indices, _score_alike(model, [queries[k] for k in indices], find), strict=True))
     return [found[k] for k in range(len(queries))]
 
 
@@ -66,7 +71,7 @@ def _by_cut(queries: Sequence[ScoreQuery]) -> dict[Cut, list[int]]:
     return groups
 
 
-def _score_alike(model: LoadedModel, queries: Sequence[ScoreQuery]) -> list[Scored]:
+def _score_alike(model: LoadedModel, queries: Sequence[ScoreQuery], find: FindIntervals) -> list[Scored]:
     """All with the thresholds and the probability of the first."""
     rows = number_rows(
         model,
@@ -75,6 +80,7 @@ def _score_alike(model: LoadedModel, queries: Sequence[ScoreQuery]) -> list[Scor
         queries[0].thresholds,
         queries[0].hdi_probability,
         [query.measurement_sd_mm for query in queries],
+        find,
     )
     return [_scored(model, query, row) for query, row in zip(queries, rows, strict=True)]
 

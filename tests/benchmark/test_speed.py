@@ -1,7 +1,16 @@
 import numpy as np
 
-from app.benchmark.speed import SpeedReport, measure, render, simulated_moments
+from app.benchmark.speed import (
+    AnswerReport,
+    SpeedReport,
+    measure,
+    measure_answers,
+    render,
+    render_answers,
+    simulated_moments,
+)
 from app.maths.moments import Array, Moments
+from tests.samples import a_loaded_model
 
 
 class Everyone:
@@ -42,3 +51,18 @@ def test_simulated_moments_are_those_of_an_aorta() -> None:
     moments = simulated_moments(2000, np.random.default_rng(0))
     assert 0.05 < np.sqrt(moments.v2).mean() < 0.15
     assert 0.05 < (np.sqrt(moments.v1) * np.exp(-moments.m2)).mean() < 0.2
+
+
+def test_answers_are_timed_with_and_without_the_table() -> None:
+    model = a_loaded_model()
+    x = np.tile([np.log(45.0), 1.0, 175.0, 75.0], (300, 1))
+    report = measure_answers(model, x, rounds=1)
+    assert min(report.single, report.together, report.solved_single, report.solved_together) > 0
+    assert report.solved_together > report.together
+
+
+def test_the_ratios_of_answers_are_rendered() -> None:
+    report = AnswerReport(7, 0.5, single=100.0, together=20.0, solved_single=650.0, solved_together=50.0)
+    text = "\n".join(render_answers(report))
+    assert "| ratio | 6.5 | 2.5 |" in text
+    assert "load average 0.5" in text
