@@ -192,7 +192,7 @@ def render(report: SpeedReport) -> list[str]:
             f"| both | {batch:.2f} | {single:.0f} | {drawn:.0f} |",
         ]
     ratio = f"The exact way takes {report.ratio:.0f} times less a patient than the draws."
-    table = f"Answers read their intervals from a table, made and checked in a process once, in {report.table_seconds:.2f} s."
+    table = f"The table of intervals is made and checked once in a process, in {report.table_seconds:.2f} s."
     return [*lines, "", f"{ratio} {table}"]
 
 
