@@ -6,7 +6,6 @@ nor the names of unknown fields: error bodies end up in logs, and a misplaced na
 
 import difflib
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
@@ -182,14 +181,12 @@ class _Report:
 
     def add_unknown(self, locations: Iterable[Location]) -> None:
         """One error for each object, which counts its unknown fields."""
-        names: dict[Location, list[str]] = defaultdict(list)
-        for *parent, name in locations:
-            names[tuple(parent)].append(str(name))
-        for location, unknown in names.items():
+        for location in dict.fromkeys(location[:-1] for location in locations):
             known, given = self._field(location).fields, _value(self._body, location)
+            unknown = [name for name in given if name not in known]
             count = "1 field is" if len(unknown) == 1 else f"{len(unknown)} fields are"
             where = f" in {dotted(location)}" if location else ""
-            hint = _misplaced(unknown, known) or did_you_mean(unknown, [name for name in known if name not in given])
+            hint = _misplaced(given, known) or did_you_mean(unknown, [name for name in known if name not in given])
             message = f"{count} not known{where}.{hint} Known are {', '.join(known)}."
             at = (*location, "(unknown)")
             self._found.append((at, field_error("unknown_field", dotted(at), message)))
@@ -259,11 +256,11 @@ def _nearest(word: str, known: Sequence[str]) -> list[str]:
     return begun[:1] or difflib.get_close_matches(word, known, n=1)
 
 
-def _misplaced(unknown: Iterable[str], known: Mapping[str, FieldSpec]) -> str:
+def _misplaced(given: Mapping[str, Any], known: Mapping[str, FieldSpec]) -> str:
     """A hint where a single measurement was sent as a study."""
     for field in known.values():
         inner = field.element.fields if field.element is not None else {}
-        if any(name in inner for name in unknown):
+        if any(name in given for name in inner):
             return f" Each element of {field.name} takes {', '.join(inner)}."
     return ""
 

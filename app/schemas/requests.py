@@ -9,8 +9,16 @@ derive table columns, command-line options and `GET /v1/limits` from them.
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
-from pydantic import field_validator as validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from app.domain import limits
@@ -22,6 +30,7 @@ from app.schemas.base import PLAIN_TEXT, Schema
 
 CURRENT = "current"
 UNIT = "x-unit"  # in the JSON Schema of a field
+MOST_KEYS = 20  # more than any object of a request has; further ones are unknown
 
 
 def quantity(description: str, unit: str, low: float, high: float) -> Any:
@@ -75,6 +84,16 @@ Name = Annotated[str, Field(min_length=1, max_length=64, pattern=PLAIN_TEXT)]
 class Request(Schema):
     model_config = ConfigDict(strict=True, frozen=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_most_unknown_fields(cls, value: Any) -> Any:
+        """Bounds the cost of a hostile body: one of many unknown fields is enough to reject it."""
+        if not isinstance(value, dict) or len(value) <= MOST_KEYS:
+            return value
+        known = cls.model_fields
+        unknown = next((name for name in value if name not in known), None)
+        return {name: value[name] for name in (*known, unknown) if name in value}
+
 
 class StatedConvention(Request):
     """How the diameter was measured. Leave out what is not known."""
@@ -96,7 +115,7 @@ class PatientFields(Request):
     height_cm: HeightCm
     weight_kg: WeightKg
 
-    @validator("weight_kg")
+    @field_validator("weight_kg")
     @classmethod
     def _check_bmi(cls, weight_kg: float, info: ValidationInfo) -> float:
         height_cm = info.data.get("height_cm")
@@ -116,7 +135,7 @@ class MeasurementFields(Request):
     )
     model_version: Name = Field(CURRENT, description="An exact version.")
 
-    @validator("diameter_mm")
+    @field_validator("diameter_mm")
     @classmethod
     def _check_diameter_for_age(cls, diameter_mm: float, info: ValidationInfo) -> float:
         """The age is in the same object, or, of a measurement in a study, in the context."""
@@ -203,7 +222,7 @@ class StudyRequest(OptionFields, PatientFields):
         min_length=1, max_length=8, json_schema_extra={UNIT: "measurements"}
     )
 
-    @validator("measurements")
+    @field_validator("measurements")
     @classmethod
     def _check_each_site_once(cls, measurements: list[Measurement]) -> list[Measurement]:
         if len({measurement.site for measurement in measurements}) < len(measurements):

@@ -10,12 +10,12 @@ Json = dict[str, Any]
 SUBJECT = "subject"
 
 
-def recorded(request: SiteRequest, hasher: SubjectHasher) -> Json:
+def recorded_input(request: SiteRequest, hasher: SubjectHasher) -> Json:
     """The fields of the request with their defaults filled in. The reference is stored as a keyed hash only."""
     stored = request.body.model_dump(exclude_none=True)
     return {**stored, SUBJECT: hasher.hash(request.subject) if request.subject else None}
 
 
-def asked_again(site: str, record: Json) -> SiteRequest:
+def request_from_record(site: str, record: Json) -> SiteRequest:
     """The request that was recorded, without its patient reference."""
     return parse(ScoreRequest, {name: value for name, value in record.items() if name != SUBJECT}).for_site(site)

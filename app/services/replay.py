@@ -17,7 +17,7 @@ from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.schemas.errors import field_error
 from app.services.audit_records import find_page, record_read
-from app.services.recorded import asked_again
+from app.services.recorded import request_from_record
 
 Json = dict[str, Any]
 
@@ -87,7 +87,7 @@ async def _replay_one(runtime: Runtime, record: Json) -> list[Difference]:
     path = "" if record["item"] is None else f"results[{record['item']}]"
     try:
         ref = ModelRef(**record["model"])
-        request = asked_again(ref.site, record["input"])
+        request = request_from_record(ref.site, record["input"])
         output = {name: record["output"][name] for name in BODY}
     except (InvalidInput, LookupError, TypeError, ValueError, AttributeError):
         return [Difference(path or WHOLE_RECORD, 1.0)]  # not written by this program; verification reports it

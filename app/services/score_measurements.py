@@ -15,7 +15,7 @@ from app.runtime.runtime import Runtime
 from app.schemas.answers import ScoreResponse, StudyResponse, StudyResult
 from app.schemas.errors import unknown_site, unknown_version
 from app.schemas.requests import CURRENT, SiteRequest, StudyRequest
-from app.services.recorded import recorded
+from app.services.recorded import recorded_input
 
 RECORDED = (*BODY, "summary")  # the parts of a response that its record contains
 
@@ -99,7 +99,7 @@ def _new_record(
         now,
         item=item,
         model=resolved.model.ref,
-        input=recorded(resolved.request, runtime.hasher),
+        input=recorded_input(resolved.request, runtime.hasher),
         output={name: getattr(result, name) for name in RECORDED} | {"service": result.provenance.service},
     )
 

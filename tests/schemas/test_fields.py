@@ -9,12 +9,20 @@ from fastapi import Body, FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
+from pydantic import ValidationError
 
 from app.domain import limits
 from app.domain.limits import Limit
 from app.schemas.errors import field_errors, parse
 from app.schemas.fields import leaves, request_choices, request_limits, spec
-from app.schemas.requests import ActivateRequest, ScoreRequest, StudyRequest
+from app.schemas.requests import (
+    MOST_KEYS,
+    ActivateRequest,
+    Measurement,
+    ScoreRequest,
+    StatedConvention,
+    StudyRequest,
+)
 from tests.schemas.bodies import FULL, SINGLE, STUDY, found, score_errors, study_errors
 
 
@@ -101,6 +109,21 @@ async def test_fastapi_validates_with_the_same_model_and_its_errors_read_the_sam
     shown = get_openapi(title="t", version="1", routes=application.routes)["components"]["schemas"]["ScoreRequest"]
     assert shown["properties"]["diameter_mm"]["maximum"] == 120
     assert shown["additionalProperties"] is False
+
+
+def test_the_cost_of_many_unknown_fields_is_bounded() -> None:
+    many = {f"x{k}": 1 for k in range(2000)}
+    with pytest.raises(ValidationError) as raised:
+        ScoreRequest.model_validate({**SINGLE, "age_years": 200, "convention": many, **many})
+    assert raised.value.error_count() == 3
+    unknown, age, within = score_errors({**SINGLE, "age_years": 200, "convention": many, **many})
+    assert "2000 fields are not known. " in unknown.message
+    assert (age.field, within.field) == ("age_years", "convention.(unknown)")
+
+
+def test_no_object_of_a_request_has_more_fields_than_are_looked_at() -> None:
+    for model in (ScoreRequest, StudyRequest, Measurement, StatedConvention, ActivateRequest):
+        assert len(model.model_fields) < MOST_KEYS
 
 
 def test_a_field_is_named_only_where_it_is_defined_and_used() -> None:
