@@ -6,6 +6,7 @@ SERVE := .venv/serve
 TRAIN := .venv/train
 PAPER := .venv/paper
 DEV := .venv/dev
+OPENAPI := .venv/openapi
 # A second BLAS thread gains nothing at these sizes, and one thread gives the same digits everywhere.
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
@@ -35,6 +36,14 @@ $(PAPER)/.ready: requirements/paper.txt requirements/build.txt
 $(DEV)/.ready: requirements/dev.txt requirements/build.txt
 	$(call environment,$(DEV),dev,serve)
 
+# The generators of clients need older packages than the service, and Node: an environment of their own.
+$(OPENAPI)/.ready: requirements/openapi.txt tests/openapi/package-lock.json
+	@python=$$(PYTHON="$(PYTHON)" requirements/find-python.sh serve) && rm -rf $(OPENAPI) && "$$python" -m venv $(OPENAPI)
+	$(OPENAPI)/bin/python -m pip install --quiet --require-hashes -r requirements/openapi.txt
+	mkdir $(OPENAPI)/node && cp tests/openapi/package.json tests/openapi/package-lock.json $(OPENAPI)/node
+	cd $(OPENAPI)/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
 .PHONY: serve
 serve: $(SERVE)/.ready ## install what serving needs, start the service on 127.0.0.1:8000
 	NORMALCY_COMMIT=$${NORMALCY_COMMIT:-$$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)} \
@@ -46,6 +55,9 @@ train-env: $(TRAIN)/.ready ## install what training needs
 .PHONY: test
 test: $(DEV)/.ready ## install everything, run the tests (on Python 3.13: all but training)
 	$(DEV)/bin/python -m pytest -n auto --dist loadfile
+
+.PHONY: openapi-tools
+openapi-tools: $(OPENAPI)/.ready ## install what lints the OpenAPI document and generates clients from it (needs npm)
 
 .PHONY: fast-test
 fast-test: $(DEV)/.ready ## run the tests that need no TensorFlow, PostgreSQL or browser
@@ -113,7 +125,7 @@ paper: $(PAPER)/.ready ## run the paper's experiments again, write docs/paper.md
 
 .PHONY: pins
 pins: ## compile the hash-pinned requirements again (needs uv)
-	for part in serve train gpu paper dev build; do \
+	for part in serve train gpu paper dev openapi build; do \
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 			requirements/$$part.in -o requirements/$$part.txt || exit 1; \
 	done

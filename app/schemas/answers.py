@@ -20,7 +20,6 @@ T = TypeVar("T")
 AdvisoryCode = Literal["absolute_diameter", "convention_not_stated", "far_out", "bmi_high"]
 NotApplicableCode = Literal["outside_training_range", "spread_not_credible"]
 
-Millimetres = Annotated[float, Field(description="mm")]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 
@@ -49,26 +48,30 @@ def _composed(cls: type[T]) -> type[T]:
 class Hdi(_Closed):
     """The shortest interval of the score that holds the probability."""
 
-    probability: Annotated[float, Field(ge=0.5, le=0.99)]
-    low: float
-    high: float
-    width: Annotated[float, Field(ge=0)]
+    probability: Annotated[float, Field(description="The probability that it holds.", ge=0.5, le=0.99)]
+    low: Annotated[float, Field(description="Its lower end.")]
+    high: Annotated[float, Field(description="Its upper end.")]
+    width: Annotated[float, Field(description="`high` minus `low`.", ge=0)]
 
 
 @_part
 class Exceedance(_Closed):
-    threshold: Annotated[float, Field(ge=-10, le=10)]
-    probability: Annotated[Probability, Field(description="P(NS > threshold).")]
-    probability_below: Annotated[Probability, Field(description="P(NS < threshold).")]
+    """The probabilities on both sides of a threshold."""
+
+    threshold: Annotated[float, Field(description="The threshold, a score.", ge=-10, le=10)]
+    probability: Annotated[Probability, Field(description="Probability that the score exceeds the threshold.")]
+    probability_below: Annotated[Probability, Field(description="Probability that the score is below the threshold.")]
 
 
 @_part
 class Score(_Closed):
+    """The normalcy score: by how many standard deviations the diameter exceeds the expected one."""
+
     expected_ns: Annotated[
         float, Field(description="The expected normalcy score. It need not lie inside the interval.")
     ]
     hdi: Hdi
-    exceedance: tuple[Exceedance, ...]
+    exceedance: Annotated[tuple[Exceedance, ...], Field(description="One for each threshold, in order.")]
     position: Annotated[
         Position, Field(description="Where the score lies against -2 and 2, whatever thresholds were asked for.")
     ]
@@ -79,85 +82,99 @@ class ScoreWithMeasurementError(_Closed):
     """The score of the error-free diameter under a flat prior."""
 
     hdi: Hdi
-    exceedance: tuple[Exceedance, ...]
+    exceedance: Annotated[tuple[Exceedance, ...], Field(description="One for each threshold, in order.")]
 
 
 @_part
 class IntervalMm(_Closed):
-    probability: Probability
-    low: Millimetres
-    high: Millimetres
+    """An interval of diameters."""
+
+    probability: Annotated[Probability, Field(description="The probability that it holds.")]
+    low: Annotated[float, Field(description="Its lower end in mm.")]
+    high: Annotated[float, Field(description="Its upper end in mm.")]
 
 
 @_part
 class DiameterAtThreshold(_Closed):
     """Quantiles of the diameter whose score is the threshold, f1 + threshold · exp(f2)."""
 
-    threshold: float
+    threshold: Annotated[float, Field(description="The threshold, a score.")]
     median: Annotated[
-        float, Field(description="mm; beyond it the probability of exceeding the threshold is above one half.")
+        float,
+        Field(description="Median in mm. Above it the probability of exceeding the threshold is more than one half."),
     ]
-    low: Annotated[float, Field(description="mm, 2.5%")]
-    high: Annotated[float, Field(description="mm, 97.5%")]
+    low: Annotated[float, Field(description="2.5% quantile in mm.")]
+    high: Annotated[float, Field(description="97.5% quantile in mm.")]
 
 
 @_part
 class Reference(_Closed):
     """What is expected of the reference people at this context. The first four numbers rebuild every result."""
 
-    expected_diameter_mm: Annotated[float, Field(description="m1, mm")]
-    expected_diameter_sd_mm: Annotated[float, Field(description="sqrt(v1), mm", ge=0)]
-    aleatoric_sd_mm: Annotated[float, Field(description="exp(m2), mm: the posterior median of the spread", gt=0)]
-    aleatoric_sd_log_se: Annotated[float, Field(description="sqrt(v2)", ge=0)]
-    interval_mm: Annotated[IntervalMm, Field(description="Central 95% of the posterior predictive distribution, mm.")]
-    percentile: Annotated[Percent, Field(description="Of the measurement among the reference people, %.")]
-    diameter_at_threshold_mm: tuple[DiameterAtThreshold, ...]
+    expected_diameter_mm: Annotated[float, Field(description="Expected diameter in mm (m1).")]
+    expected_diameter_sd_mm: Annotated[
+        float, Field(description="Standard error of the expected diameter in mm (√v1).", ge=0)
+    ]
+    aleatoric_sd_mm: Annotated[
+        float,
+        Field(description="Standard deviation among reference people in mm, posterior median (exp m2).", gt=0),
+    ]
+    aleatoric_sd_log_se: Annotated[
+        float, Field(description="Standard error of the logarithm of `aleatoric_sd_mm` (√v2).", ge=0)
+    ]
+    interval_mm: Annotated[IntervalMm, Field(description="Central 95% of the posterior predictive distribution.")]
+    percentile: Annotated[Percent, Field(description="Percentile of the measurement among reference people.")]
+    diameter_at_threshold_mm: Annotated[
+        tuple[DiameterAtThreshold, ...], Field(description="One for each threshold, in order.")
+    ]
 
 
 @_part
 class NotApplicable(_Closed):
     """Why a comparator is null."""
 
-    code: NotApplicableCode
-    field: Literal["linear_z", "altman_z"]
-    message: str
+    code: Annotated[NotApplicableCode, Field(description="For programs.")]
+    field: Annotated[Literal["linear_z", "altman_z"], Field(description="The comparator.")]
+    message: Annotated[str, Field(description="The same for people.")]
 
 
 @_part
 class Comparators(_Closed):
     """Older ways to the same question; null where one does not apply."""
 
-    linear_z: float | None
-    altman_z: float | None
-    diameter_per_bsa_mm_m2: Annotated[float, Field(description="mm/m²")]
-    diameter_per_height_cm_m: Annotated[float, Field(description="cm/m")]
-    area_per_height_cm2_m: Annotated[float, Field(description="cm²/m")]
-    not_applicable: tuple[NotApplicable, ...]
+    linear_z: Annotated[float | None, Field(description="Z-score from linear regression with a constant spread.")]
+    altman_z: Annotated[float | None, Field(description="Z-score from Altman's regression, with a varying spread.")]
+    diameter_per_bsa_mm_m2: Annotated[float, Field(description="Diameter per body surface area in mm/m².")]
+    diameter_per_height_cm_m: Annotated[float, Field(description="Diameter per height in cm/m.")]
+    area_per_height_cm2_m: Annotated[float, Field(description="Cross-sectional area per height in cm²/m.")]
+    not_applicable: Annotated[tuple[NotApplicable, ...], Field(description="Why a Z-score is null.")]
 
 
 @_part
 class Reason(_Closed):
-    code: ReasonCode
-    message: str
+    """Why the score needs caution or is withheld."""
+
+    code: Annotated[ReasonCode, Field(description="For programs.")]
+    message: Annotated[str, Field(description="The same for people.")]
 
 
 @_part
 class Reliability(_Closed):
     """How far to trust the score, judged from who was measured and how, never from the diameter."""
 
-    verdict: Verdict
-    context_hdi_width: Annotated[float, Field(description="W2: width of the 95% interval at a score of 2.", ge=0)]
-    context_hdi_width_percentile: Annotated[Percent, Field(description="Of W2 among the training people, %.")]
-    reasons: tuple[Reason, ...]
+    verdict: Annotated[Verdict, Field(description="With `not_reliable` the score is withheld.")]
+    context_hdi_width: Annotated[float, Field(description="Width of the 95% interval at a score of 2 (W2).", ge=0)]
+    context_hdi_width_percentile: Annotated[Percent, Field(description="Percentile of W2 among the training people.")]
+    reasons: Annotated[tuple[Reason, ...], Field(description="Empty if the verdict is `ok`.")]
 
 
 @_part
 class Advisory(_Closed):
     """What a reader should know beside the score. An advisory never withholds anything."""
 
-    code: AdvisoryCode
-    field: str
-    message: str
+    code: Annotated[AdvisoryCode, Field(description="For programs.")]
+    field: Annotated[str, Field(description="The field that it concerns.")]
+    message: Annotated[str, Field(description="The same for people.")]
 
 
 @_composed
@@ -165,11 +182,13 @@ class Answer(_Closed):
     """All numbers of one measurement, at full precision when they come from the scorer."""
 
     score: Annotated[Score | None, Field(description="null where it is withheld: verdict `not_reliable`.")]
-    score_with_measurement_error: ScoreWithMeasurementError | None
-    reference: Reference | None
-    comparators: Comparators | None
+    score_with_measurement_error: Annotated[
+        ScoreWithMeasurementError | None, Field(description="null unless the request states `measurement_sd_mm`.")
+    ]
+    reference: Annotated[Reference | None, Field(description="null where the score is withheld.")]
+    comparators: Annotated[Comparators | None, Field(description="null where the score is withheld.")]
     reliability: Reliability
-    advisories: tuple[Advisory, ...]
+    advisories: Annotated[tuple[Advisory, ...], Field(description="What a reader should know beside the score.")]
 
     @property
     def position(self) -> Position:
@@ -178,26 +197,30 @@ class Answer(_Closed):
 
 @_part
 class Summary(_Closed):
-    clinician: str
-    patient: str
+    """The result in words."""
+
+    clinician: Annotated[str, Field(description="One sentence for the clinician.")]
+    patient: Annotated[str, Field(description="A few plain sentences for the patient or the parents.")]
 
 
 @_part
 class ModelConvention(_Closed):
     """How the diameters of the training people were measured; null where it was not stated."""
 
-    edge: Edge | None
-    phase: Phase | None
-    modality: Modality | None
+    edge: Annotated[Edge | None, Field(description="Which edges of the wall were measured.")]
+    phase: Annotated[Phase | None, Field(description="When in the cardiac cycle.")]
+    modality: Annotated[Modality | None, Field(description="The imaging modality.")]
 
 
 @_part
 class ModelProvenance(_Closed):
-    site: str
-    version: str
-    sha256: Annotated[str, Field(pattern=SHA256)]
+    """The model that computed the score."""
+
+    site: Annotated[str, Field(description="The site.")]
+    version: Annotated[str, Field(description="The version.")]
+    sha256: Annotated[str, Field(description="SHA-256 of the model's files.", pattern=SHA256)]
     cohort: Annotated[str, Field(description="`simulated` for every model that ships with the project.")]
-    cohort_size: int
+    cohort_size: Annotated[int, Field(description="Number of people in the training cohort.")]
     convention: ModelConvention
 
 
@@ -205,38 +228,40 @@ class ModelProvenance(_Closed):
 class ServiceInfo(_Closed):
     """Which program answered: the same for all responses of a process."""
 
-    version: str
-    commit: str
-    backend: Literal["numpy", "tensorflow"]
-    device: str
+    version: Annotated[str, Field(description="Version of the program.")]
+    commit: Annotated[str, Field(description="Its commit.")]
+    backend: Annotated[Literal["numpy", "tensorflow"], Field(description="What computes the scores.")]
+    device: Annotated[str, Field(description="The device that it runs on.")]
 
 
 @_part
 class Provenance(_Closed):
+    """Where the numbers come from."""
+
     model: ModelProvenance
     service: ServiceInfo
     computed_at: Annotated[str, Field(description="UTC, RFC 3339.", examples=["2026-11-15T10:30:00.123Z"])]
-    intended_use: str
+    intended_use: Annotated[str, Field(description="What the model may be used for.")]
 
 
 @_composed
 class _Who(_Closed):
-    age_years: Annotated[float, Field(description="Years.")]
-    reference_sex: Literal["male", "female"]
-    height_cm: Annotated[float, Field(description="cm")]
-    weight_kg: Annotated[float, Field(description="kg")]
+    age_years: Annotated[float, Field(description="Age in years.")]
+    reference_sex: Annotated[Literal["male", "female"], Field(description="The sex of the reference group.")]
+    height_cm: Annotated[float, Field(description="Height in cm.")]
+    weight_kg: Annotated[float, Field(description="Weight in kg.")]
 
 
 @_composed
 class _Measured(_Closed):
-    diameter_mm: Millimetres
+    diameter_mm: Annotated[float, Field(description="The measured diameter in mm.")]
 
 
 @_composed
 class _BodySizes(_Closed):
-    bsa_m2: Annotated[float, Field(description="Body surface area, m².")]
-    bsa_formula: Literal["Haycock"]
-    bmi_kg_m2: Annotated[float, Field(description="Body mass index, kg/m².")]
+    bsa_m2: Annotated[float, Field(description="Body surface area in m².")]
+    bsa_formula: Annotated[Literal["Haycock"], Field(description="The formula of the body surface area.")]
+    bmi_kg_m2: Annotated[float, Field(description="Body mass index in kg/m².")]
 
 
 @_composed
@@ -256,13 +281,13 @@ RequestId = Annotated[
 
 @_composed
 class _Site(_Closed):
-    site: str
+    site: Annotated[str, Field(description="The site.")]
 
 
 @_composed
 class _ScoreHead(_Closed):
     request_id: RequestId
-    site: str
+    site: Annotated[str, Field(description="The site.")]
     input: MeasurementInput
 
 

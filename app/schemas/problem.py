@@ -7,19 +7,28 @@ errors, so that no body repeats what the caller sent, the request id apart.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from app.errors import FieldError
 from app.schemas.base import ResponseBody, Schema
+from app.schemas.errors import CODES
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "/guide#problem-"
 
 
+if TYPE_CHECKING:
+    ErrorCode = str
+else:
+    ErrorCode = Literal[tuple(CODES)]
+
+
 class InputError(Schema):
-    code: str
+    """What is wrong with one field."""
+
+    code: ErrorCode = Field(description="For programs.")
     field: str = Field(description="Dotted path, as `measurements[1].diameter_mm`; empty: the body as a whole.")
     message: str = Field(description="The field, its unit, what is allowed. Never what was sent.")
 
@@ -30,9 +39,9 @@ class Problem(ResponseBody):
     model_config = ConfigDict(extra="allow")
 
     type: str = Field(description="Leads to the explanation of this kind of problem.")
-    title: str
-    status: int = Field(ge=400, le=599)
-    detail: str
+    title: str = Field(description="The kind of problem, for people.")
+    status: int = Field(description="The status of the response.", ge=400, le=599)
+    detail: str = Field(description="What to do about it.")
     errors: list[InputError] = Field(default_factory=list, description="Every error of the input at once.")
 
 

@@ -219,7 +219,7 @@ class StudyRequest(OptionFields, PatientFields):
     """All sites of one study. One error rejects the whole study."""
 
     measurements: list[Annotated[Measurement, WrapValidator(_with_age)]] = Field(
-        min_length=1, max_length=8, json_schema_extra={UNIT: "measurements"}
+        description="One for each site.", min_length=1, max_length=8, json_schema_extra={UNIT: "measurements"}
     )
 
     @field_validator("measurements")
@@ -244,6 +244,8 @@ SHARED_FIELDS = tuple(name for name in StudyRequest.model_fields if name in Scor
 
 
 class ActivateRequest(Request):
+    """Which version to activate."""
+
     version: Name = Field(description="The version to make current.", examples=["1.0.0"])
 
 

@@ -38,7 +38,7 @@ TAGS = [
     {"name": "Audit", "description": "Read the audit and recompute recorded scores."},
     {"name": "Operation", "description": "Activation, health, self-test, metrics."},
 ]
-LICENSE = {"name": "Proprietary"}
+LICENSE = {"name": "All rights reserved", "identifier": "LicenseRef-Proprietary"}
 SERVERS = [{"url": "/", "description": "The service that serves this document."}]
 NO_SECURITY: Json = {"security": []}  # says that an operation needs no credential
 EXAMPLE_ID = "0199a8c4-5e70-7c3b-9a01-2f6d1c0b4e5a"

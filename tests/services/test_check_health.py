@@ -6,7 +6,7 @@ import pytest
 
 from app.clock import later_month, month_of, utc_now
 from app.database.migrate import partition_name, upgrade
-from app.schemas.lookups import Ready
+from app.schemas.lookups import Readiness
 from app.settings import Settings, load_settings
 from tests.postgres import PostgresServer
 from tests.web.serving import create_key, on_database, publish_small, serving
@@ -21,7 +21,7 @@ def warnings_with_keys(settings: Settings, models: Path, *days: float) -> list[s
     with serving(settings, models) as running:
         ready = running.client.get("/health/ready")
         assert ready.status_code == 200
-        warnings = Ready.model_validate(ready.json(), strict=True).warnings
+        warnings = Readiness.model_validate(ready.json(), strict=True).warnings
         ids = [key.key_id for key in running.runtime.keyring.live(utc_now())]
         assert not any(key_id in warning.message for key_id in ids for warning in warnings)
         assert running.score().status_code == 401  # with no credential, whatever became of the keys

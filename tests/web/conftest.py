@@ -23,9 +23,12 @@ def running(settings: Settings, models_dir: Path) -> Iterator[Running]:
         yield service
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Running]:
-    """One service on SQLite for the tests of a file that leave nothing behind."""
+@pytest.fixture(scope="module", params=[True, False], ids=["precompiled", "fastapi"])
+def shared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, models_dir: Path
+) -> Iterator[Running]:
+    """One service on SQLite for the tests of a file that leave nothing behind; also with FastAPI's own resolution of
+    dependencies (see app/web/resolver.py)."""
     settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path_factory.mktemp("data"))})
-    with serving(settings, models_dir) as service:
+    with serving(settings, models_dir, precompiled=request.param) as service:
         yield service

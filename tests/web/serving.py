@@ -75,7 +75,7 @@ class Running:
 
 
 @contextmanager
-def serving(settings: Settings, models_dir: Path) -> Iterator[Running]:
+def serving(settings: Settings, models_dir: Path, *, precompiled: bool = True) -> Iterator[Running]:
     """On PostgreSQL by the login of a service; what a test does beside it takes the login of its own settings."""
     own = replace(settings, models_dir=models_dir, port=0)
     chosen = replace(own, database_url=as_service(own.database_url))
@@ -84,7 +84,7 @@ def serving(settings: Settings, models_dir: Path) -> Iterator[Running]:
     is_up = threading.Event()
 
     async def main() -> None:
-        app = create_app(chosen)
+        app = create_app(chosen, precompiled=precompiled)
         async with app.router.lifespan_context(app):
             listening = bind(chosen)
             server = make_server(app, chosen)

@@ -16,7 +16,7 @@ from app.domain.card import ModelRef
 from app.inference.executor import LoadedModel
 from app.runtime import models, poller
 from app.runtime.models import load_model
-from app.schemas.lookups import Activated, History, Models, Ready
+from app.schemas.lookups import Activation, ModelHistory, ModelList, Readiness
 from app.services.activate_model import activate_from_command
 from app.settings import Settings
 from tests.audit.recording import activate as put_on_record
@@ -68,10 +68,10 @@ def test_a_version_that_was_activated_answers_and_is_on_record(governed: Running
     assert version_of(governed.score()) == "1.1.0"
     answer = activate(governed, "1.0.0")
     assert answer.status_code == 200
-    Activated.model_validate(answer.json(), strict=True)
+    Activation.model_validate(answer.json(), strict=True)
     assert version_of(governed.score()) == "1.0.0"
     assert activate(governed, "1.1.0").status_code == 200
-    history = History.model_validate(governed.client.get("/v1/models/SoV/history").json(), strict=True)
+    history = ModelHistory.model_validate(governed.client.get("/v1/models/SoV/history").json(), strict=True)
     assert [period.version for period in history.history] == ["1.0.0", "1.1.0"]
     assert history.history[0].until == history.history[1].from_
     assert (history.current, history.history[1].until) == ("1.1.0", None)
@@ -93,7 +93,7 @@ def test_a_version_that_is_not_there_or_is_damaged_leaves_the_old_one_serving(
     assert "keeps serving" in refused.json()["detail"]
     assert version_of(governed.score()) == "1.1.0"
     assert governed.records("activation") == []
-    models = Models.model_validate(governed.client.get("/v1/models").json(), strict=True)
+    models = ModelList.model_validate(governed.client.get("/v1/models").json(), strict=True)
     assert {(m.site, m.version): m.status for m in models.models} == {
         ("AA", "1.0.0"): "current",
         ("SoV", "1.0.0"): "refused",
@@ -122,7 +122,7 @@ def test_an_activation_elsewhere_that_cannot_be_followed_is_told(governed: Runni
     until(lambda: bool(governed.client.get("/health/ready").json()["warnings"]))
     ready = governed.client.get("/health/ready")
     assert ready.status_code == 200
-    assert "posterior.npz" in Ready.model_validate(ready.json(), strict=True).warnings[0].message
+    assert "posterior.npz" in Readiness.model_validate(ready.json(), strict=True).warnings[0].message
     assert version_of(governed.score()) == "1.1.0"
     shutil.rmtree(own_models / "SoV" / "1.0.0")
     shutil.copytree(whole, own_models / "SoV" / "1.0.0")

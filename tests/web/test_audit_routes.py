@@ -8,7 +8,7 @@ from app.audit.chain import genesis, link, new_chain
 from app.audit.records import NewRecord, encode
 from app.clock import month_of
 from app.database.records import add_records
-from app.schemas.lookups import AuditPage, Replayed
+from app.schemas.lookups import AuditPage, Replay
 from app.settings import Settings
 from tests.cli.running import tamper
 from tests.web.serving import MAN, READING, Running, bearer, create_key, serving
@@ -93,7 +93,7 @@ def test_a_replay_is_identical(audited: Running, body: dict[str, Any]) -> None:
     request_id = audited.score(body).json()["request_id"]
     audited.client.post("/v1/models/SoV/activate", json={"version": "1.0.0"})
     answer = audited.client.post(f"/v1/audit/records/{request_id}/replay").json()
-    Replayed.model_validate(answer, strict=True)
+    Replay.model_validate(answer, strict=True)
     assert answer["identical"] is True
     assert answer["max_relative_difference"] <= 1e-8
     assert answer["fields"] == []
@@ -141,7 +141,7 @@ def test_an_edited_record_is_marked_and_its_replay_is_not_identical(audited: Run
         assert (shown["request_id"], shown["damage"]["kind"]) == (request_id, "MUTATED")
     assert {one["damaged"] for one in listed["records"]} == {True, False}
     answer = audited.client.post(f"/v1/audit/records/{request_id}/replay").json()
-    Replayed.model_validate(answer, strict=True)
+    Replay.model_validate(answer, strict=True)
     assert answer["identical"] is False
     assert "score.expected_ns" in answer["fields"]
     assert [(one["record_id"], one["kind"]) for one in answer["damaged"]] == [(record.record_id, "MUTATED")]

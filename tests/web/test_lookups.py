@@ -1,13 +1,14 @@
 import pytest
 
 from app.schemas.fields import request_limits
-from app.schemas.lookups import Alive, Card, Limits, Models, Ready, SelfTest, Sites
+from app.schemas.lookups import Liveness, ModelList, Readiness, RequestLimits, SelfTest, SiteList
+from app.schemas.model_card import ModelCard
 from tests.web.serving import READING, Running
 
 
 def test_sites_name_their_current_and_loaded_versions(shared: Running) -> None:
     shared.score(READING | {"model_version": "1.0.0"})
-    sites = Sites.model_validate_json(shared.client.get("/v1/sites").content, strict=True)
+    sites = SiteList.model_validate_json(shared.client.get("/v1/sites").content, strict=True)
     assert {s.site: (s.current, s.loaded) for s in sites.sites} == {
         "AA": ("1.0.0", ["1.0.0"]),
         "SoV": ("1.1.0", ["1.0.0", "1.1.0"]),
@@ -15,7 +16,7 @@ def test_sites_name_their_current_and_loaded_versions(shared: Running) -> None:
 
 
 def test_limits_are_those_that_requests_are_held_against(shared: Running) -> None:
-    told = Limits.model_validate_json(shared.client.get("/v1/limits").content, strict=True)
+    told = RequestLimits.model_validate_json(shared.client.get("/v1/limits").content, strict=True)
     assert [(limit.field, limit.low, limit.high) for limit in told.limits] == [
         (m.field, m.low, m.high) for m in request_limits()
     ]
@@ -23,10 +24,10 @@ def test_limits_are_those_that_requests_are_held_against(shared: Running) -> Non
 
 
 def test_a_card_tells_what_the_version_is(shared: Running) -> None:
-    card = Card.model_validate_json(shared.client.get("/v1/models/SoV/1.0.0").content, strict=True)
-    models = Models.model_validate_json(shared.client.get("/v1/models").content, strict=True)
+    card = ModelCard.model_validate_json(shared.client.get("/v1/models/SoV/1.0.0").content, strict=True)
+    models = ModelList.model_validate_json(shared.client.get("/v1/models").content, strict=True)
     assert {m.sha256 for m in models.models if (m.site, m.version) == ("SoV", "1.0.0")} == {card.sha256}
-    assert card.cohort["name"] == "simulated"
+    assert card.cohort.name == "simulated"
     assert shared.client.get("/v1/models/SoV/current").json()["version"] == "1.1.0"
 
 
@@ -37,8 +38,8 @@ def test_the_selftest_runs_the_golden_cases_of_every_loaded_model(shared: Runnin
 
 
 def test_health_says_what_serves(shared: Running) -> None:
-    Alive.model_validate_json(shared.client.get("/health/live").content, strict=True)
-    ready = Ready.model_validate_json(shared.client.get("/health/ready").content, strict=True)
+    Liveness.model_validate_json(shared.client.get("/health/live").content, strict=True)
+    ready = Readiness.model_validate_json(shared.client.get("/health/ready").content, strict=True)
     assert ready.ready
     assert (ready.backend, ready.device) == ("numpy", "CPU")
     assert {model.site for model in ready.models} == {"SoV", "AA"}

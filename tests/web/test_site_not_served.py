@@ -13,7 +13,7 @@ from sqlalchemy import text
 from app.database.engine import Database
 from app.domain.card import ModelRef
 from app.runtime import poller
-from app.schemas.lookups import Ready, Sites
+from app.schemas.lookups import Readiness, SiteList
 from app.settings import Settings
 from tests.audit.recording import activate
 from tests.web.serving import READING, Running, on_database, serving
@@ -91,13 +91,13 @@ def check_that_only_aa_is_served(running: Running, reason: str) -> None:
     assert running.score(person | {"measurements": both}, "/v1/studies/score").status_code == 503
     assert version_of(running.score(READING | {"model_version": "1.0.0"})) == "1.0.0"  # asked for by name
     answer = running.client.get("/health/ready")
-    ready = Ready.model_validate(answer.json(), strict=True)
+    ready = Readiness.model_validate(answer.json(), strict=True)
     assert (answer.status_code, [model.site for model in ready.models]) == (200, ["AA"])
     assert [warning.code for warning in ready.warnings] == ["site_not_served"]
     assert ready.warnings[0].message.startswith("SoV is not served")
     assert reason in ready.warnings[0].message
     assert ready.warnings[0].message.endswith(REMEDY)
-    listed = Sites.model_validate(running.client.get("/v1/sites").json(), strict=True)
+    listed = SiteList.model_validate(running.client.get("/v1/sites").json(), strict=True)
     assert {site.site: site.current for site in listed.sites} == {"AA": "1.0.0", "SoV": None}
     assert running.client.get("/openapi.json").status_code == 200
     assert running.client.get("/v1/models").status_code == 200

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Security
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
@@ -15,7 +15,7 @@ from app.domain.scopes import Scope
 from app.errors import UnknownRecord, UnknownSite
 from app.runtime.credentials import Caller
 from app.schemas import problem as problems
-from app.schemas.lookups import AuditPage, Replayed
+from app.schemas.lookups import AuditPage, Replay
 from app.services import audit_records
 from app.services.replay import replay
 from app.store.registry import SITE, is_site
@@ -62,7 +62,7 @@ def _parse_cursor(text: object) -> str:
 AuditReader = Annotated[Caller, Security(current_caller, scopes=[Scope.AUDIT_READ])]
 RecordedRequestId = Annotated[str, Depends(recorded_request_id)]
 Time = Annotated[datetime, BeforeValidator(_parse_time)] | SkipJsonSchema[None]
-Item = Annotated[int, BeforeValidator(_parse_item), Query(ge=0, le=LAST_ITEM)] | SkipJsonSchema[None]
+Item = Annotated[int, Field(ge=0, le=LAST_ITEM), BeforeValidator(_parse_item)] | SkipJsonSchema[None]
 Cursor = Annotated[
     Annotated[str, BeforeValidator(_parse_cursor)] | SkipJsonSchema[None],
     Query(description="The `cursor` of the previous page.", min_length=1),
@@ -117,7 +117,7 @@ async def list_audit_records(
     RECORDS + "/{request_id}/replay",
     operation_id="replayAuditRecords",
     summary="Recompute and compare",
-    response_model=Replayed,
+    response_model=Replay,
     response_description="The comparison.",
     responses=problem_responses(
         *PROTECTED, *RECORDED, problems.UNKNOWN_RECORD, problems.INPUT_REFUSED, problems.NO_MODEL

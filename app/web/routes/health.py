@@ -7,10 +7,9 @@ from starlette.responses import Response
 from app.domain.scopes import Scope
 from app.formats.answer import encode
 from app.schemas import problem as problems
-from app.schemas.lookups import Alive, Ready, SelfTest
+from app.schemas.lookups import Liveness, Readiness, SelfTest
 from app.schemas.problem import MEDIA_TYPE, ProblemKind, problem_body
 from app.services import check_health
-from app.services.check_health import Readiness
 from app.web.openapi import ANY, NO_SECURITY, PROTECTED, problem_responses
 from app.web.problems import RETRY_SECONDS
 from app.web.route import ApiRoute, json_response
@@ -27,7 +26,7 @@ router = APIRouter(tags=["Operation"], route_class=ApiRoute)
     summary="Liveness",
     dependencies=[Depends(allow_anonymous)],
     openapi_extra=NO_SECURITY,
-    response_model=Alive,
+    response_model=Liveness,
     response_description="The process is alive.",
     responses=problem_responses(*ANY),
 )
@@ -42,7 +41,7 @@ async def get_liveness(request: Request) -> Response:
     summary="Readiness",
     dependencies=[Depends(allow_anonymous)],
     openapi_extra=NO_SECURITY,
-    response_model=Ready,
+    response_model=Readiness,
     response_description="The process takes requests.",
     responses=problem_responses(*ANY, *NOT_READY),
 )
@@ -80,7 +79,7 @@ async def metrics(runtime: RuntimeDep) -> Response:
     return Response(generate_latest(runtime.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-def _why_not(state: Readiness) -> ProblemKind:
+def _why_not(state: check_health.Readiness) -> ProblemKind:
     checks = state.body["checks"]
     if not checks["models_loaded"]:
         return problems.NO_MODEL

@@ -8,7 +8,8 @@ from starlette.responses import Response
 from app.domain.scopes import Scope
 from app.runtime.credentials import Caller
 from app.schemas import problem as problems
-from app.schemas.lookups import Activated, Card, History, Limits, Models, Sites
+from app.schemas.lookups import Activation, ModelHistory, ModelList, RequestLimits, SiteList
+from app.schemas.model_card import ModelCard
 from app.schemas.requests import ActivateRequest
 from app.services import activate_model as activation
 from app.services import describe_models
@@ -37,7 +38,7 @@ router = APIRouter(route_class=ApiRoute)
     tags=["Look-ups"],
     summary="Sites",
     dependencies=[MODEL_READ],
-    response_model=Sites,
+    response_model=SiteList,
     response_description="The sites.",
     responses=problem_responses(*PROTECTED),
 )
@@ -52,7 +53,7 @@ async def list_sites(request: Request, runtime: RuntimeDep) -> Response:
     tags=["Look-ups"],
     summary="Allowed ranges",
     dependencies=[MODEL_READ],
-    response_model=Limits,
+    response_model=RequestLimits,
     response_description="The limits.",
     responses=problem_responses(*PROTECTED),
 )
@@ -67,7 +68,7 @@ async def get_limits(request: Request) -> Response:
     tags=["Look-ups"],
     summary="Published models",
     dependencies=[MODEL_READ],
-    response_model=Models,
+    response_model=ModelList,
     response_description="The published versions.",
     responses=problem_responses(*PROTECTED),
 )
@@ -82,7 +83,7 @@ async def list_models(request: Request, runtime: RuntimeDep) -> Response:
     tags=["Look-ups"],
     summary="Activations of a site",
     dependencies=[MODEL_READ],
-    response_model=History,
+    response_model=ModelHistory,
     response_description="The active periods, oldest first.",
     responses=problem_responses(*PROTECTED, problems.UNKNOWN_SITE, problems.NOT_AUDITED),
 )
@@ -96,7 +97,7 @@ async def get_model_history(request: Request, runtime: RuntimeDep, site: SitePat
     operation_id="activateModel",
     tags=["Operation"],
     summary="Make a version current",
-    response_model=Activated,
+    response_model=Activation,
     response_description="The activation.",
     responses=problem_responses(*PROTECTED, *READS_JSON, *RECORDED, *UNKNOWN),
 )
@@ -114,7 +115,7 @@ async def activate_model(
     tags=["Look-ups"],
     summary="Model card",
     dependencies=[MODEL_READ],
-    response_model=Card,
+    response_model=ModelCard,
     response_description="The model card.",
     responses=problem_responses(*PROTECTED, *UNKNOWN, problems.NO_MODEL),
 )
