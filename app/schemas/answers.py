@@ -183,7 +183,7 @@ class Answer(_Closed):
 
     score: Annotated[Score | None, Field(description="null where it is withheld: verdict `not_reliable`.")]
     score_with_measurement_error: Annotated[
-        ScoreWithMeasurementError | None, Field(description="null unless the request states `measurement_sd_mm`.")
+        ScoreWithMeasurementError | None, Field(description="null unless the request states the observer error.")
     ]
     reference: Annotated[Reference | None, Field(description="null where the score is withheld.")]
     comparators: Annotated[Comparators | None, Field(description="null where the score is withheld.")]
