@@ -30,7 +30,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def spans(text: str) -> list[str]:
-    """What stands between backticks in running text."""
+    """The text between backticks, outside code blocks."""
     return SPAN.findall(FENCE.sub("", text))
 
 

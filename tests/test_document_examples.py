@@ -35,8 +35,8 @@ class Terminal:
 
     def __init__(self, running: Running, folder: Path) -> None:
         self.running, self.folder = running, folder
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("NORMALCY_")}
-        self.environment = kept | {
+        others = {name: value for name, value in os.environ.items() if not name.startswith("NORMALCY_")}
+        self.environment = others | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "NORMALCY_DATA_DIR": str(running.settings.data_dir),
             "NORMALCY_MODELS_DIR": str(ROOT / "models_store"),
@@ -74,8 +74,8 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 def runnable(block: str) -> str:
     """Without the commands that take too long; a continued line goes with its command."""
-    kept = [line for line in block.replace("\\\n", "\\\0").splitlines() if not line.startswith(TOO_LONG)]
-    return "\n".join(kept).replace("\0", "\n")
+    lines = [line for line in block.replace("\\\n", "\\\0").splitlines() if not line.startswith(TOO_LONG)]
+    return "\n".join(lines).replace("\0", "\n")
 
 
 def is_part(shown: Any, given: Any) -> bool:
@@ -115,9 +115,9 @@ def test_the_readme_can_be_followed_from_its_beginning_to_its_end(terminal: Term
 def test_a_model_of_ones_own_is_served_as_the_readme_says(tmp_path: Path) -> None:
     assert SERVE_YOUR_OWN in commands(README)
     shutil.copytree(ROOT / "models_store" / "AA", tmp_path / "my_models" / "AA")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("NORMALCY_")}
+    others = {name: value for name, value in os.environ.items() if not name.startswith("NORMALCY_")}
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = kept | {"PATH": path, "NORMALCY_PORT": "0"}
+    environment = others | {"PATH": path, "NORMALCY_PORT": "0"}
     command = ["bash", "-c", SERVE_YOUR_OWN.replace("normalcy", "exec normalcy")]
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as running:  # noqa: S603
         try:
@@ -143,10 +143,10 @@ def test_the_clients_of_the_readme_score_and_tell_what_is_wrong(terminal: Termin
     terminal.shell(runnable(keys))
     assert terminal.running.client.get("/v1/sites").status_code == 401  # a credential is needed now
     terminal.environment["KEY"] = terminal.variable("KEY")
-    told = run_client(terminal, language, client)
-    assert told.stdout.strip() == quoted(README)
-    slip = run_client(terminal, language, client.replace(" 41", " 4.1"))
-    assert re.search(r"The request cannot be answered\. diameter_mm .* cm\?", slip.stderr)
+    done = run_client(terminal, language, client)
+    assert done.stdout.strip() == quoted(README)
+    mistaken = run_client(terminal, language, client.replace(" 41", " 4.1"))
+    assert re.search(r"The request cannot be answered\. diameter_mm .* cm\?", mistaken.stderr)
     terminal.environment["KEY"] = "nsk_unknown"
     assert "A valid credential is required." in run_client(terminal, language, client).stderr
 

@@ -1,4 +1,4 @@
-"""Whatever can be set, asked, refused, counted or run is in the documents, and they name nothing that is not there."""
+"""The documents describe every setting, route, error code, metric and command, and nothing that does not exist."""
 
 import ast
 import math
@@ -15,8 +15,7 @@ from app.cli.main import cli
 from app.domain.reliability import DECIDING_ORDER
 from app.domain.scopes import Scope
 from app.observability import make_metrics
-from app.schemas import errors as faults
-from app.schemas import problem
+from app.schemas import errors, problem
 from app.settings import ENV_FILE, TABLE
 from app.store import highest_version, load
 from app.web.app import ROUTES
@@ -68,7 +67,7 @@ def expected() -> dict[str, set[str]]:
         "setting": {setting.name for setting in TABLE} | {ENV_FILE},
         "route": {f"{route.method} {route.path}" for route in ROUTES},
         "problem": kinds,
-        "fault": set(faults.CODES),
+        "error code": set(errors.CODES),
         "reason": set(DECIDING_ORDER),
         "advisory": first_words("Advisory"),
         "metric": {family.name + ("_total" if family.type == "counter" else "") for family in families},
@@ -124,8 +123,8 @@ def test_no_document_names_an_address_that_is_not_served(document: str) -> None:
     text = WRITTEN[document]
     named = re.findall(r"\b(GET|POST) (/[\w{}./-]*)", text)
     called = re.findall(r"http://127\.0\.0\.1:8000(/[\w{}./-]*)", text.replace("${", "{"))
-    told = [span for span in spans(text) if re.fullmatch(r"/(?!var|opt|tmp)[\w{}./-]*", span)]
-    paths = [*named, *((None, path) for path in (*called, *told))]
+    named_alone = [span for span in spans(text) if re.fullmatch(r"/(?!var|opt|tmp)[\w{}./-]*", span)]
+    paths = [*named, *((None, path) for path in (*called, *named_alone))]
     assert [one for one in paths if not is_served(*one)] == []
 
 

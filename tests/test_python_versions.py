@@ -127,6 +127,6 @@ def test_the_pins_cover_every_python_that_is_served_on() -> None:
     lines = [Requirement(re.split(r"\s+--hash", line)[0]) for line in text.splitlines() if re.match(r"\w", line)]
     for version in ("3.11", "3.12", "3.13", "3.14"):
         here = {"python_version": version, "python_full_version": f"{version}.0", "sys_platform": "linux"}
-        kept = [pin.name for pin in lines if pin.marker is None or pin.marker.evaluate(here)]
-        assert len(kept) == len(set(kept)), version
-        assert set(kept) == {pin.name for pin in lines} - {"colorama"}, version
+        chosen_pins = [pin.name for pin in lines if pin.marker is None or pin.marker.evaluate(here)]
+        assert len(chosen_pins) == len(set(chosen_pins)), version
+        assert set(chosen_pins) == {pin.name for pin in lines} - {"colorama"}, version
