@@ -47,6 +47,7 @@ def read(settings: Settings) -> tuple[StoredCheckpoints, int]:
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+@pytest.mark.slow
 def test_a_month_of_checkpoints_takes_hardly_more_memory_than_two_days(settings: Settings) -> None:
     write_checkpoints(settings.data_dir / FOLDER, 2)
     _, of_two_days = read(settings)

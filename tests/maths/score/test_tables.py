@@ -78,6 +78,7 @@ def test_it_agrees_with_mpmath() -> None:
 
 @pytest.mark.parametrize("column", range(COLUMNS))
 @pytest.mark.parametrize("degree", [(0, 0), (3, 2), (40, 5), (20, 20)])
+@pytest.mark.slow
 def test_a_spoilt_coefficient_is_noticed_when_the_table_is_made(column: int, degree: tuple[int, int]) -> None:
     spoilt = make_table().coefficients.reshape(S_NODES, RHO_NODES, COLUMNS).copy()
     spoilt[degree[1], degree[0], column] += 3e-9
