@@ -101,8 +101,8 @@ class Kernels:
         freeze(landmarks, alpha)
         return cls(landmarks, SHAPES[names.pop()], alpha)
 
-    def correlations(self, rows: Array, out: Array) -> Array:
-        """g(u) [N, M] from `features` of standardised covariates, written to `out`."""
+    def correlations(self, rows: Array, out: Array | None) -> Array:
+        """g(u) [N, M] or [M] from `features` of standardised covariates, written to `out` if it is given."""
         return self.shape.g(np.dot(rows, self.landmarks, out=out), self.alpha)
 
 

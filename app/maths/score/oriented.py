@@ -146,7 +146,11 @@ def x_given_f2(t: Real, score: Oriented, z: Array) -> Array:
 
 
 def x_given_f1(t: Real, score: Oriented, z: Array) -> Array:
-    return np.asarray(shift(score, z) + log_ratio(t, score) / score.s)
+    x = shift(score, z)
+    if isinstance(t, float):
+        x += log_ratio(t, score) / score.s
+        return x
+    return np.asarray(x + log_ratio(t, score) / score.s)
 
 
 def growth(score: Oriented, z: Array) -> Array:
@@ -174,6 +178,8 @@ def shift(score: Oriented, z: Array) -> Array:
 
 def log_ratio(t: Real, score: Oriented) -> Real:
     """log(t/a); very negative where t <= 0."""
+    if isinstance(t, float) and score.s * FEW_DIGITS_LOST >= 1.0:
+        return math.log(max(t / score.a, TINY))
     if everywhere(score.s * FEW_DIGITS_LOST >= 1.0):
         return np.log(np.maximum(t / score.a, TINY))
     near = np.log1p(np.maximum((t - score.a) / score.a, -0.5))
