@@ -104,7 +104,8 @@ def activate(
     activation = run(lambda settings: activate_from_command(settings, site, version, principal()))
 
     def print_text() -> None:
-        say(f"{site} {version} is current since {activation['activated_at']} ({activation['sha256']}).")
+        say(f"{site} {version} is now the current version, since {activation['activated_at']}.")
+        say(f"Digest {activation['sha256']}")
         say("Running services switch to it within two seconds. If one cannot, its /health/ready says why.")
 
     show(activation, json, print_text)

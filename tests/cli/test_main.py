@@ -1,5 +1,6 @@
 """The command line as a user meets it: a process of its own, with an exit code and two streams."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -36,8 +37,9 @@ def test_a_failure_is_one_sentence_and_a_non_zero_exit(tmp_path: Path) -> None:
 
 
 def test_a_simulated_cohort_is_written_once(tmp_path: Path) -> None:
-    first = normalcy("cohort", "simulate", "--n", "20", "--out", "people.csv", cwd=tmp_path)
+    first = normalcy("cohort", "simulate", "--n", "20", "--out", "people.csv", "--json", cwd=tmp_path)
     assert first.returncode == 0
+    assert json.loads(first.stdout) == {"file": "people.csv", "people": 20, "seed": 1, "bicuspid": False}
     written = (tmp_path / "people.csv").read_text()
     assert len(written.splitlines()) == 21
     second = normalcy("cohort", "simulate", "--n", "30", "--out", "people.csv", cwd=tmp_path)
