@@ -24,7 +24,7 @@ from app.benchmark.paper.study import Pooled, Spread, Study, areas, paired, spre
 from app.maths.moments import Array
 
 DROPPED_SHARE = 0.05
-NOTHING, BY_WIDTH, BY_FOREST, BY_W2, BY_MEAN = "nobody", "i(x, y)", "IForest", "W2", "sd of f1"
+NOTHING, BY_WIDTH, BY_FOREST, BY_W2, BY_MEAN = "none", "i(x, y)", "IForest", "W2", "sd of f1"
 WAYS = (NOTHING, BY_WIDTH, BY_FOREST, BY_W2, BY_MEAN)
 BY_MODEL = (BY_WIDTH, BY_W2, BY_MEAN)
 EQUAL_AREAS = 0.0005  # areas that print the same in three decimals

@@ -75,7 +75,7 @@ def table2(study: Study) -> Rows:
 
 
 def fresh(study: Study) -> Rows:
-    """Every method on seeds that were not used while the recipes were made."""
+    """Every method on seeds whose results had not been seen when the recipes were made."""
     return {method: row(study, method, study.scope.fresh) for method in study.scope.methods}
 
 
