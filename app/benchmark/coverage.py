@@ -1,6 +1,6 @@
 """Does the 95% HDI hold the true z of simulated people? Many cohorts, because one cohort's answer varies by points.
 
-Each round trains on a fresh cohort and asks about fresh people of the same generator, whose true z (mm) is known.
+Each round trains on a fresh cohort and scores fresh people of the same generator, whose true z (mm) is known.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -119,7 +119,7 @@ def _hits(posterior: HeteroscedasticPosterior, people: SimulatedPeople, site: st
 
 
 def _heavy_adults(people: SimulatedPeople, seed: int) -> SimulatedPeople:
-    """The adults, made heavier than anybody in training: what extrapolation is worth."""
+    """The adults, made heavier than everybody in training, to test extrapolation."""
     adults = people.age_years >= ADULT_FROM_YEARS
     height = people.height_cm[adults]
     bmi = np.random.default_rng(seed).uniform(*HEAVY_BMI, len(height))

@@ -33,23 +33,23 @@ CLEAR = 2.0  # standard errors
 
 
 def run(
-    seeds: Sequence[int] = tuple(range(1, 11)), size: int = 1110, asked: int = 2000, recipe: Recipe = RECIPE
+    seeds: Sequence[int] = tuple(range(1, 11)), size: int = 1110, tested: int = 2000, recipe: Recipe = RECIPE
 ) -> dict[str, Any]:
-    """Each seed trains every method on one cohort and asks about fresh people of the same generator."""
+    """Each seed trains every method on one cohort and tests it on fresh people of the same generator."""
     if len(seeds) < 2:
         raise ValueError("A standard error needs two cohorts.")
-    sites = {site: [_round(site, seed, size, asked, recipe) for seed in seeds] for site in SITES}
+    sites = {site: [_round(site, seed, size, tested, recipe) for seed in seeds] for site in SITES}
     return {
         "seeds": list(seeds),
         "size": size,
-        "asked": asked,
+        "tested": tested,
         "sites": {site: {name: [one[name] for one in rounds] for name in rounds[0]} for site, rounds in sites.items()},
     }
 
 
-def _round(site: str, seed: int, size: int, asked: int, recipe: Recipe) -> dict[str, float]:
+def _round(site: str, seed: int, size: int, tested: int, recipe: Recipe) -> dict[str, float]:
     """Method -> mean log density a person, natural logarithm, of mm."""
-    people, fresh = simulate_cohort(size, seed), simulate_cohort(asked, FRESH_SEED_OFFSET + seed)
+    people, fresh = simulate_cohort(size, seed), simulate_cohort(tested, FRESH_SEED_OFFSET + seed)
     x, y = people.covariates("log"), people.sites[site].diameter_mm
     x_fresh, y_fresh = fresh.covariates("log"), fresh.sites[site].diameter_mm
     recipes = {"NS": recipe, "NS_hom": replace(recipe, heteroscedastic=False)}
@@ -85,7 +85,7 @@ def render(result: dict[str, Any], folder: Path) -> str:
         "chapter",
         cohorts=len(result["seeds"]),
         size=result["size"],
-        asked=result["asked"],
+        tested=result["tested"],
         table=table_text(["", *(f"{site}: log density, NS less it" for site in sites)], body),
         headline=headline(result),
         spreads="\n".join(_spread_point(site, methods) for site, methods in sites.items()),

@@ -84,7 +84,7 @@ def row(study: Study, method: str, seeds: Sequence[int], scored: Callable[[Poole
 
 
 def predictive_row(study: Study) -> Row:
-    """The predictive score of the same fits: beside NS, not in its place."""
+    """The predictive score of the same fits: next to NS, not instead of it."""
     return row(study, "NS", study.scope.seeds, lambda pooled: pooled.predictive_score)
 
 

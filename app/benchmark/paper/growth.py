@@ -27,7 +27,7 @@ from app.training.recipe import Recipe
 RECIPE = Recipe()
 AGES = (4.0, 19.0)  # the tables end there
 RATE = 0.4  # per year
-WIDEST_Z = 4.0  # of the girls asked about
+WIDEST_Z = 4.0  # of the girls that the detectors are tested on
 GRID_AGES = np.linspace(*AGES, 76)
 GRID_HEIGHTS = np.linspace(85.0, 190.0, 71)
 OUTLYING_Z = 2.0
@@ -79,7 +79,7 @@ def _margin(method: Method, age: Array, height: Array) -> Margin:
 
 
 def run(
-    seeds: Sequence[int] = (1, 2, 3, 4, 5), girls: int = 500, asked: int = 6000, recipe: Recipe = RECIPE
+    seeds: Sequence[int] = (1, 2, 3, 4, 5), girls: int = 500, tested: int = 6000, recipe: Recipe = RECIPE
 ) -> dict[str, Any]:
     """The picture is that of the first seed; the rates are means over all of them."""
     judged, drawn = [], dict[str, Any]()
@@ -88,8 +88,8 @@ def run(
         age, height = _trained_on(rng, girls)
         detectors = Detectors(age, height, recipe, seed)
         drawn = drawn or _picture(detectors, age, height)
-        judged.append(rates(detectors, *_asked_about(rng, asked)))
-    return {"seeds": list(seeds), "girls": girls, "asked": asked, "picture": drawn, "rates": mean_rates(judged)}
+        judged.append(rates(detectors, *_test_girls(rng, tested)))
+    return {"seeds": list(seeds), "girls": girls, "tested": tested, "picture": drawn, "rates": mean_rates(judged)}
 
 
 def _trained_on(rng: np.random.Generator, girls: int) -> tuple[Array, Array]:
@@ -97,9 +97,9 @@ def _trained_on(rng: np.random.Generator, girls: int) -> tuple[Array, Array]:
     return age, _height(age, rng.standard_normal(girls))
 
 
-def _asked_about(rng: np.random.Generator, asked: int) -> tuple[Array, Array, Array]:
+def _test_girls(rng: np.random.Generator, tested: int) -> tuple[Array, Array, Array]:
     """Ages, heights and true z: every age alike, and half of the girls beyond 2 standard deviations."""
-    age, z = rng.uniform(*AGES, asked), rng.uniform(-WIDEST_Z, WIDEST_Z, asked)
+    age, z = rng.uniform(*AGES, tested), rng.uniform(-WIDEST_Z, WIDEST_Z, tested)
     return age, _height(age, z), z
 
 
@@ -181,7 +181,7 @@ def render(result: dict[str, Any], folder: Path) -> str:
     return Prose("growth")(
         "chapter",
         girls=result["girls"],
-        asked=result["asked"],
+        tested=result["tested"],
         seeds=len(result["seeds"]),
         first_seed=result["seeds"][0],
         table=_table(rates),

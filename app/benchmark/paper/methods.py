@@ -43,7 +43,7 @@ class Altman(LinearZ):
 
 
 def altman_z(line: LinearReference, X: Array, y: Array) -> Array:
-    """Where the line of the spread has sunk under a quarter of the overall one, that quarter takes its place."""
+    """A fitted spread under a quarter of the overall one is replaced by that quarter."""
     sd = np.maximum(line.altman_sd(X), SMALLEST_SD_SHARE * line.residual_sd)
     return np.asarray((y - line.expected(X)) / sd)
 

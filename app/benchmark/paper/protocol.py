@@ -107,7 +107,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """`rows` are the rows of the data set that were asked about, `y` what they were asked with."""
+    """The answers for the test rows: `rows` are their indices in the data set, `y` their injected targets."""
 
     rows: list[int]
     y: list[float]
@@ -123,7 +123,7 @@ def perform(task: Task, X: Array, y: Array) -> Done:
     contaminated = injected(y, task.anomalies, task.seed)
     training, test = list(folds(len(y), task.seed))[task.fold]
     if task.inner is None:
-        return _fit_and_ask(task, X, training, contaminated.y, test, contaminated.y, contaminated.anomalous)
+        return _fit_and_answer(task, X, training, contaminated.y, test, contaminated.y, contaminated.anomalous)
     return _inner(task, task.inner, X, training, contaminated.y)
 
 
@@ -134,22 +134,24 @@ def _inner(task: Task, inner: int, X: Array, training: Rows, y: Array) -> Done:
     """
     rng = np.random.default_rng([INNER_SEED, task.seed, task.fold, inner])
     rows = np.sort(np.random.default_rng([INNER_SEED, task.seed, task.fold]).permutation(training)[: task.at_most])
-    fitted, asked = list(folds(len(rows), INNER_SEED + task.seed, INNER_FOLDS))[inner]
-    planted = inject(y[rows[asked]], max(5, round(task.anomalies * len(asked) / len(y))), rng)
+    fitted, validation = list(folds(len(rows), INNER_SEED + task.seed, INNER_FOLDS))[inner]
+    planted = inject(y[rows[validation]], max(5, round(task.anomalies * len(validation) / len(y))), rng)
     judged, anomalous = y.copy(), np.zeros(len(y), dtype=bool)
-    judged[rows[asked]], anomalous[rows[asked]] = planted.y, planted.anomalous
-    return _fit_and_ask(task, X, rows[fitted], y, rows[asked], judged, anomalous)
+    judged[rows[validation]], anomalous[rows[validation]] = planted.y, planted.anomalous
+    return _fit_and_answer(task, X, rows[fitted], y, rows[validation], judged, anomalous)
 
 
-def _fit_and_ask(task: Task, X: Array, training: Rows, y: Array, test: Rows, asked: Array, anomalous: Labels) -> Done:
+def _fit_and_answer(
+    task: Task, X: Array, training: Rows, y: Array, test: Rows, y_test: Array, anomalous: Labels
+) -> Done:
     method = make(task.method, task.choice, task.seed)
     wall, cpu = time.perf_counter(), time.process_time()
     method.fit(X[training], y[training])
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    answer = method.answer(X[test], asked[test])
+    answer = method.answer(X[test], y_test[test])
     return Done(
         test.tolist(),
-        asked[test].tolist(),
+        y_test[test].tolist(),
         anomalous[test].tolist(),
         {name: values.tolist() for name, values in answer.items()},
         wall,

@@ -66,7 +66,7 @@ class Contexts:
 
 
 def effective(choice: Choice, X: Array) -> Choice:
-    """The same choice without `log` where no column asks for it: one fit then serves both names."""
+    """The same choice without `log` where no column qualifies: one fit then serves both names."""
     return replace(choice, log=choice.log and bool(Contexts.of(X, True).logged.size))
 
 

@@ -44,17 +44,17 @@ Figures = dict[str, Array]
 
 
 def run(
-    seeds: Sequence[int] = tuple(range(1, 11)), size: int = 1110, asked: int = 2000, recipe: Recipe = RECIPE
+    seeds: Sequence[int] = tuple(range(1, 11)), size: int = 1110, tested: int = 2000, recipe: Recipe = RECIPE
 ) -> dict[str, Any]:
-    """Each seed trains on one cohort and asks about as many fresh healthy people as fresh patients."""
+    """Each seed trains on one cohort and tests on as many fresh healthy people as fresh patients."""
     if len(seeds) < 2:
         raise ValueError("A standard error needs two cohorts.")
-    rounds = [_round(seed, size, asked, recipe) for seed in seeds]
+    rounds = [_round(seed, size, tested, recipe) for seed in seeds]
     return {
         "site": SITE,
         "seeds": list(seeds),
         "size": size,
-        "asked": asked,
+        "tested": tested,
         "masses": list(MASSES),
         "near_cut": list(NEAR_CUT),
         "bins": BINS.tolist(),
@@ -67,11 +67,11 @@ def slipped(moments: Moments, unit_mm: float) -> Moments:
     return Moments(moments.m1, (moments.v1 / unit_mm) ** 2, moments.m2, moments.v2**2)
 
 
-def _round(seed: int, size: int, asked: int, recipe: Recipe) -> dict[str, Figures]:
+def _round(seed: int, size: int, tested: int, recipe: Recipe) -> dict[str, Figures]:
     cohort = simulate_cohort(size, seed)
     posterior = fit(cohort.covariates("log"), cohort.sites[SITE].diameter_mm, recipe, seed).posterior
-    healthy = simulate_cohort(asked, HEALTHY_SEED_OFFSET + seed)
-    patients = simulate_bicuspid(asked, BICUSPID_SEED_OFFSET + seed)
+    healthy = simulate_cohort(tested, HEALTHY_SEED_OFFSET + seed)
+    patients = simulate_bicuspid(tested, BICUSPID_SEED_OFFSET + seed)
     ways: dict[str, Way] = {
         "formulas": lambda moments: moments,
         "slip, in mm": lambda moments: slipped(moments, 1.0),
@@ -145,7 +145,7 @@ def render(result: dict[str, Any], folder: Path) -> str:
         cohorts=len(result["seeds"]),
         size=result["size"],
         site=result["site"],
-        asked=result["asked"],
+        tested=result["tested"],
         table=table_text(head, ([way, *_row(own)] for way, own in ways.items())),
         near=f"{ways['formulas']['near_people']['mean'][0]:.0f}",
         patients=f"{sum(ways['formulas']['bin_people']):,}",

@@ -87,7 +87,7 @@ class Study:
     scope: Scope
     choice: Choice
     results: Mapping[Task, Done]
-    _pooled: dict[tuple[Task, ...], Pooled] = field(default_factory=dict)  # HDIs are costly and asked for twice
+    _pooled: dict[tuple[Task, ...], Pooled] = field(default_factory=dict)  # HDIs are costly and needed twice
 
     def pooled(self, dataset: str, method: str, seed: int) -> Pooled:
         return self.pool(crossed(self.tables[dataset], method, self.choice, (seed,)))

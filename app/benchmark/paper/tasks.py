@@ -99,8 +99,8 @@ def tasks_of(names: Mapping[str, bool], tables: Mapping[str, Table], scope: Scop
     methods = scope.methods if names["table2"] else (("NS",) if needs_ns else ())
     found = [
         task
-        for asked, seeds in ((methods, scope.seeds), (scope.methods if names["fresh"] else (), scope.fresh))
-        for method in asked
+        for chosen, seeds in ((methods, scope.seeds), (scope.methods if names["fresh"] else (), scope.fresh))
+        for method in chosen
         for one in tables.values()
         for task in crossed(one, method, choice, seeds)
     ]

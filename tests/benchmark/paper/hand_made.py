@@ -17,7 +17,7 @@ EVERYTHING = dict.fromkeys(EXPERIMENTS, True)
 
 
 def answered(task: Task) -> Done:
-    """The linear task's rows, with moments in the place of a score: sd 0.02, f2 uncertain, wider kernels wider."""
+    """The linear task's rows, with moments instead of a score: sd 0.02, f2 uncertain, wider kernels wider."""
     table = TABLES[task.dataset]
     done = perform(Task(task.dataset, task.anomalies, task.seed, task.fold, "Z-score"), table.X, table.y)
     if task.choice is None:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.gpflow
 KNOWN: dict[str, Any] = {
     "seeds": [1, 2, 3],
     "size": 1110,
-    "asked": 2000,
+    "tested": 2000,
     "sites": {
         "SoV": {
             "NS": [-2.451, -2.461, -2.449],
@@ -36,7 +36,7 @@ KNOWN: dict[str, Any] = {
 @cache
 def small_run() -> dict[str, Any]:
     recipe = short(constant_iterations=60, released_iterations=60)
-    return density.run(seeds=(1, 2), size=300, asked=500, recipe=recipe)
+    return density.run(seeds=(1, 2), size=300, tested=500, recipe=recipe)
 
 
 def test_no_method_is_better_than_the_truth_and_all_are_near_it() -> None:

@@ -21,11 +21,11 @@ RECIPE = short(inducing_minimum=12, constant_iterations=60, released_iterations=
 
 @cache
 def small_run() -> dict[str, Any]:
-    return growth.run(seeds=(1, 2), girls=250, asked=1500, recipe=RECIPE)
+    return growth.run(seeds=(1, 2), girls=250, tested=1500, recipe=RECIPE)
 
 
 class Fixed:
-    """Flags whoever is above 100 cm; is unsure above 10 years, and by i also above 150 cm."""
+    """Flags everybody above 100 cm; is unsure above 10 years, and by i also above 150 cm."""
 
     margins = {"NS": lambda age, height: height - 100.0, "IForest": lambda age, height: -np.ones(len(age))}  # noqa: RUF012
 
@@ -59,7 +59,7 @@ def test_means_leave_out_what_is_not_known() -> None:
     assert found["standard_error"] == [pytest.approx(0.1), None, None]
 
 
-def test_most_girls_are_young_and_nobody_is_beyond_the_tables() -> None:
+def test_most_girls_are_young_and_none_is_beyond_the_tables() -> None:
     ages = np.array(small_run()["picture"]["trained_on"]["age_years"])
     assert ages.min() >= 4.0
     assert ages.max() <= 19.0

@@ -23,7 +23,7 @@ ONE = Moments(np.array([30.0]), np.array([0.36]), np.array([1.0]), np.array([0.0
 @cache
 def small_run() -> dict[str, Any]:
     recipe = short(constant_iterations=60, released_iterations=60)
-    return slip.run(seeds=(1, 2), size=300, asked=800, recipe=recipe)
+    return slip.run(seeds=(1, 2), size=300, tested=800, recipe=recipe)
 
 
 def test_the_slip_is_that_of_draws_with_variances_for_standard_deviations() -> None:

@@ -10,7 +10,7 @@ X, Y = line(100)
 
 
 class Spy:
-    """Remembers what it was trained on and asked about."""
+    """Remembers what it was trained on."""
 
     def fit(self, X: Array, y: Array) -> None:
         self.trained = X, y
@@ -30,7 +30,7 @@ def rows_of(contexts: Array) -> set[int]:
     return {int(np.flatnonzero((row == X).all(axis=1))[0]) for row in contexts}
 
 
-def test_a_fold_is_fitted_without_its_test_rows_and_asked_about_them(spy: Spy) -> None:
+def test_a_fold_is_fitted_without_its_test_rows_and_answers_for_them(spy: Spy) -> None:
     found = perform(Task("Yacht", 10, 42, 3, "Z-score"), X, Y)
     training, test = list(folds(100, 42))[3]
     contaminated = injected(Y, 10, 42)
