@@ -67,7 +67,7 @@ def questions() -> list[ScoreQuery]:
 
 
 def make_reference(path: Path, report: Callable[[str, float], None] = lambda what, share: None) -> int:
-    """Write the table anew (a quarter of an hour), and return how many cases it has."""
+    """Write the table again (a quarter of an hour), and return how many cases it has."""
     asked = questions()
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")

@@ -22,7 +22,7 @@ from app.maths.moments import Array, Moments
 from app.store import StoredModel
 
 BLOCK_ROWS = 16_384  # a block's matrices take some 15 MB at 55 inducing points
-WARM_UP_ROWS = (1, 64)  # a lone reading, and a full desk
+WARM_UP_ROWS = (1, 64)  # a single measurement, and a full batch
 
 Tensor = Any  # TensorFlow brings no types
 

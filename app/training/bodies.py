@@ -83,7 +83,7 @@ def draw_bodies(rng: Generator, age_years: Array, male: NDArray[np.bool_]) -> tu
 def draw_until(
     propose: Callable[[NDArray[np.intp]], Array], accept: Callable[[Array], NDArray[np.bool_]], n: int
 ) -> Array:
-    """[n] values by rejection: `propose(rows)` draws anew for the rows that `accept` has not taken."""
+    """[n] values by rejection: `propose(rows)` draws again for the rows that `accept` has not taken."""
     values = propose(np.arange(n))
     while (rejected := np.flatnonzero(~accept(values))).size:
         values[rejected] = propose(rejected)

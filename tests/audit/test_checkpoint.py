@@ -47,7 +47,7 @@ async def test_a_cut_tail_and_a_missing_chain_are_found(writer: AuditWriter, dat
 
 
 @anyio
-async def test_a_chain_that_was_written_anew_is_found(writer: AuditWriter, database: Database) -> None:
+async def test_a_chain_that_was_rewritten_is_found(writer: AuditWriter, database: Database) -> None:
     """Someone with all rights replaces a score and hashes the whole chain again: consistent, and not the same."""
     await writer.write([score("honest"), score("honest")])
     await writer.stop()

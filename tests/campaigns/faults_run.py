@@ -25,7 +25,7 @@ from tests.campaigns.faults_load import Load
 from tests.campaigns.service_process import NORMALCY, ServiceProcess, Verdict
 from tests.postgres import PostgresServer
 
-WARM_SECONDS = (0.1, 1.0)  # from the first score under load to the fault, drawn anew for each cycle
+WARM_SECONDS = (0.1, 1.0)  # from the first score under load to the fault, drawn again for each cycle
 
 
 Database = Literal["SQLite", "PostgreSQL"]

@@ -115,7 +115,7 @@ class TestVerify:
         assert (done.code, done.json["tampering"][0]["damage"]) == (1, "TRUNCATED")
         assert normalcy("audit", "verify", "--checkpoint", saved, "--since", "2999-01").code == 0
 
-    def test_the_checkpoints_of_the_data_folder_are_used_unless_told_otherwise(
+    def test_the_checkpoints_of_the_data_folder_are_used_by_default(
         self, normalcy: Normalcy, settings: Settings, tmp_path: Path
     ) -> None:
         checkpoint_in_folder(normalcy, settings)

@@ -259,7 +259,7 @@ class TestFile:
         assert "cannot be written" in alone("score", "--in", source, "--out", tmp_path / "no" / "out.csv").err
 
     @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="a file that opens and cannot be read")
-    def test_a_file_that_fails_while_it_is_read_is_not_told_as_one_that_cannot_be_written(
+    def test_a_file_that_fails_while_it_is_read_is_not_reported_as_one_that_cannot_be_written(
         self, alone: Normalcy, tmp_path: Path
     ) -> None:
         source, out = tmp_path / "in.csv", tmp_path / "out.csv"

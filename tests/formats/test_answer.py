@@ -124,39 +124,41 @@ def test_a_single_answer_has_the_fields_of_the_contract_in_order() -> None:
 
 
 def test_a_study_repeats_everything_but_the_input_per_measurement() -> None:
-    told = as_json(study_response("0199", MAN, [result(GIVEN), result(WITHHELD, "AA")]))
-    assert list(told) == ["request_id", "input", "results"]
-    assert "diameter_mm" not in told["input"]
+    encoded = as_json(study_response("0199", MAN, [result(GIVEN), result(WITHHELD, "AA")]))
+    assert list(encoded) == ["request_id", "input", "results"]
+    assert "diameter_mm" not in encoded["input"]
     alone = as_json(score_response("0199", MAN, 41.0, result(GIVEN)))
-    assert told["results"][0] == {name: value for name, value in alone.items() if name not in ("request_id", "input")}
-    assert [one["site"] for one in told["results"]] == ["SoV", "AA"]
+    assert encoded["results"][0] == {
+        name: value for name, value in alone.items() if name not in ("request_id", "input")
+    }
+    assert [one["site"] for one in encoded["results"]] == ["SoV", "AA"]
 
 
 def test_a_withheld_score_leaves_no_number_behind() -> None:
-    told = body(WITHHELD)
+    encoded = body(WITHHELD)
     withheld = ("score", "score_with_measurement_error", "reference", "comparators")
-    assert [told[name] for name in withheld] == [None] * 4
-    assert told["reliability"]["reasons"] == [{"code": AGE.code, "message": AGE.message}]
+    assert [encoded[name] for name in withheld] == [None] * 4
+    assert encoded["reliability"]["reasons"] == [{"code": AGE.code, "message": AGE.message}]
 
 
 def test_the_input_is_repeated_with_the_body_sizes_that_follow() -> None:
-    told = as_json(score_response("0199", MAN, 41.0, result(GIVEN)))["input"]
-    assert told["reference_sex"] == "male"
-    assert told["bsa_m2"] == pytest.approx(MAN.bsa_m2, rel=1e-8)
-    assert told["bmi_kg_m2"] == pytest.approx(27.1177686)
+    encoded = as_json(score_response("0199", MAN, 41.0, result(GIVEN)))["input"]
+    assert encoded["reference_sex"] == "male"
+    assert encoded["bsa_m2"] == pytest.approx(MAN.bsa_m2, rel=1e-8)
+    assert encoded["bmi_kg_m2"] == pytest.approx(27.1177686)
 
 
 def test_numbers_leave_with_nine_digits() -> None:
-    told = body(replace(GIVEN, score=score(expected_ns=math.pi)))
-    assert told["score"]["expected_ns"] == 3.14159265
+    encoded = body(replace(GIVEN, score=score(expected_ns=math.pi)))
+    assert encoded["score"]["expected_ns"] == 3.14159265
     assert body(replace(GIVEN, score=score(expected_ns=-0.0)))["score"]["expected_ns"].hex() == "0x0.0p+0"
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=64))
-def test_what_is_read_back_is_what_was_told(number: float) -> None:
-    told = body(replace(GIVEN, score=score(expected_ns=number)))
-    back = json.loads(encode(told))
-    assert back == told
+def test_what_is_read_back_is_what_was_encoded(number: float) -> None:
+    encoded = body(replace(GIVEN, score=score(expected_ns=number)))
+    back = json.loads(encode(encoded))
+    assert back == encoded
     assert math.isclose(back["score"]["expected_ns"], number, rel_tol=5.1e-9, abs_tol=5e-324)
 
 
@@ -207,11 +209,11 @@ def test_what_cannot_be_true_never_leaves(impossible: Answer) -> None:
 
 
 def test_a_probability_a_rounding_error_above_one_is_one() -> None:
-    told = body(BREAKS["exceedance"](1.0 + 4e-16))
-    assert told["score"]["exceedance"][0]["probability"] == 1.0
+    encoded = body(BREAKS["exceedance"](1.0 + 4e-16))
+    assert encoded["score"]["exceedance"][0]["probability"] == 1.0
 
 
-def test_the_moment_is_told_in_utc_with_milliseconds() -> None:
+def test_the_moment_is_given_in_utc_with_milliseconds() -> None:
     east = NOON.astimezone(timezone(timedelta(hours=5, minutes=30)))
     for moment in (NOON, east):
         assert provenance(MODEL, SERVICE, moment).computed_at == "2026-11-15T10:30:00.123Z"
@@ -221,10 +223,14 @@ def test_the_moment_is_told_in_utc_with_milliseconds() -> None:
 
 def test_the_model_is_named_with_its_digest_its_people_and_its_convention() -> None:
     card = a_card()
-    told = as_json(model_provenance(ModelRef("SoV", "1.0.0", "ab" * 32), card))
-    assert_shape(told, SHAPE["provenance"]["model"])
-    assert (told["sha256"], told["cohort"], told["cohort_size"]) == ("ab" * 32, card.cohort.name, card.cohort.size)
-    assert told["convention"]["edge"] == card.convention.edge
+    encoded = as_json(model_provenance(ModelRef("SoV", "1.0.0", "ab" * 32), card))
+    assert_shape(encoded, SHAPE["provenance"]["model"])
+    assert (encoded["sha256"], encoded["cohort"], encoded["cohort_size"]) == (
+        "ab" * 32,
+        card.cohort.name,
+        card.cohort.size,
+    )
+    assert encoded["convention"]["edge"] == card.convention.edge
 
 
 def test_the_intended_use_follows_the_cohort() -> None:

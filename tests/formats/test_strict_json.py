@@ -71,7 +71,7 @@ def test_hostile_bodies_are_rejected_with_their_cause(body: bytes, code: str) ->
 
 @pytest.mark.parametrize("hostile", [b'"' + b'\\"' * 500_000, b'"' + b'\\"' * 500_000 + b"\\", b'[{"' * 300_000])
 def test_unfinished_strings_are_read_once(hostile: bytes) -> None:
-    # A scan that began anew at every quote would take hours here.
+    # A scan that started again at every quote would take hours here.
     with pytest.raises(MalformedJson):
         loads(b"[" * (MAX_DEPTH + 1) + hostile)
 

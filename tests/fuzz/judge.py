@@ -48,7 +48,7 @@ def logged_canaries(log: str) -> list[str]:
     return [line for line in log.splitlines() if NAME in line.lower() or DIGITS in line]
 
 
-def told(kind: str, attempt: Attempt, answer: Answer | None) -> str:
+def describe(kind: str, attempt: Attempt, answer: Answer | None) -> str:
     """Enough to send it again: the number under the seed, and the bytes."""
     raw = attempt.raw if len(attempt.raw) <= SHOWN else attempt.raw[:SHOWN] + b"..."
     shown = answer.raw[:SHOWN] if answer else b""

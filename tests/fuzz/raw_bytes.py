@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tests.fuzz.http_texts import Attempt, attempt
-from tests.fuzz.judge import faults, told
+from tests.fuzz.judge import describe, faults
 from tests.fuzz.wire import Answer, Wire
 
 CONNECTIONS = 8  # far below what fills a queue
-TRIES = 5  # a machine without a free core may take longer than a record may: who is told to try again, does
+TRIES = 5  # on a busy machine a record may take too long: a response that says so is followed by another try
 SHOWN = 20
 
 
@@ -49,5 +49,5 @@ async def _ask_on(port: int, credential: str, seed: int, waiting: Iterator[int],
         for kind in faults(one, answer):
             judged.faults[kind] += 1
             if len(judged.examples) < SHOWN:
-                judged.examples.append(told(kind, one, answer))
+                judged.examples.append(describe(kind, one, answer))
     wire.close()

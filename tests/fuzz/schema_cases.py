@@ -65,7 +65,7 @@ def _explore(operation: Any, mode: GenerationMode, session: Any, key: str, numbe
         sent += 1
         if mode is GenerationMode.POSITIVE:
             _ask_for_known_sites(case)
-        case.headers["Authorization"] = f"Bearer {key}"  # those without one are no way past the door
+        case.headers["Authorization"] = f"Bearer {key}"  # a request without a key tests only the 401
         case.validate_response(_answered(case, session), checks=CHECKS)
 
     run()
@@ -73,7 +73,7 @@ def _explore(operation: Any, mode: GenerationMode, session: Any, key: str, numbe
 
 
 def _answered(case: Any, session: requests.Session) -> Any:
-    """A machine without a free core may take longer than a record may: who is told to try again, does."""
+    """On a busy machine a record may take too long: a response that says so is followed by another try."""
     for _ in range(TRIES):
         answer = case.call(session=session)
         if answer.status_code != 503:

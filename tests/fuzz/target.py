@@ -1,4 +1,4 @@
-"""A real service in a process of its own, with a key that opens every door."""
+"""A real service in a process of its own, with a key that has every scope."""
 
 import asyncio
 import shutil

@@ -264,7 +264,7 @@ def test_an_ordinary_reading_gets_no_advisory() -> None:
     ("age", "diameter", "expected"),
     [(45.0, 39.99, []), (45.0, 40.0, ["absolute_diameter"]), (18.0, 40.0, ["absolute_diameter"]), (17.99, 60.0, [])],
 )
-def test_absolute_size_is_told_to_adults_from_40_mm(age: float, diameter: float, expected: list[str]) -> None:
+def test_adults_get_the_advisory_on_absolute_size_from_40_mm(age: float, diameter: float, expected: list[str]) -> None:
     patient = replace(QUESTION.patient, age_years=age)
     assert codes(replace(QUESTION, patient=patient, diameter_mm=diameter)) == expected
 

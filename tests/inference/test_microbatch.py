@@ -98,7 +98,7 @@ def test_those_that_come_a_turn_later_join_while_the_line_grows() -> None:
     assert len(scorer.calls) == 1
 
 
-def test_a_full_desk_refuses_and_recovers() -> None:
+def test_a_full_queue_refuses_and_recovers() -> None:
     async def main() -> float:
         batcher: MicroBatcher[float] = MicroBatcher(Scorer(), capacity=2)
         waiting = [batcher.submit(FIRST, asked(30.0)), batcher.submit(FIRST, asked(31.0))]

@@ -143,7 +143,7 @@ def test_a_diameter_beyond_the_median_at_a_threshold_exceeds_it_with_more_than_h
         assert (found.exceedance[0].probability > 0.5) == exceeds
 
 
-def test_without_a_verdict_of_trust_nothing_of_the_score_is_told() -> None:
+def test_an_unreliable_score_is_withheld_whole() -> None:
     answer = one(ScoreQuery(TODDLER, 60.0, measurement_sd_mm=1.0))
     assert answer.reliability.verdict == "not_reliable"
     withheld = (answer.score, answer.score_with_measurement_error, answer.reference, answer.comparators)

@@ -43,14 +43,14 @@ def given(server: PostgresServer, settings: Settings, statement: str, taken_back
 
 
 @ON_POSTGRES
-async def test_an_owner_is_refused_and_told_what_to_do(settings: Settings, models: Path) -> None:
+async def test_an_owner_is_refused_with_what_to_do(settings: Settings, models: Path) -> None:
     with pytest.raises(DatabaseNotReady, match=r"it is a superuser.*NORMALCY_ALLOW_OWNER_LOGIN"):
         async with open_runtime(replace(settings, models_dir=models)):
             pass
 
 
 @ON_POSTGRES
-async def test_one_login_for_everything_is_a_choice_that_is_told(
+async def test_one_login_for_everything_is_a_choice_with_a_warning(
     settings: Settings, models: Path, log: io.StringIO
 ) -> None:
     async with open_runtime(replace(settings, models_dir=models, allow_owner_login=True)) as service:

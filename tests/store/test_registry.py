@@ -41,7 +41,7 @@ def overwrite(path: Path, data: bytes) -> None:
 
 
 def replace_and_sign(folder: Path, name: str, data: bytes) -> None:
-    """What someone does who knows of SHA256SUMS: change a file and write the digests anew."""
+    """What someone does who knows of SHA256SUMS: change a file and write new digests."""
     overwrite(folder / name, data)
     overwrite(folder / SUMS, sums_of({file: (folder / file).read_bytes() for file in FILES}))
 

@@ -108,7 +108,7 @@ def test_an_activation_elsewhere_is_followed(governed: Running) -> None:
     assert made == [("somebody", "1.0.0")]
 
 
-def test_an_activation_elsewhere_that_cannot_be_followed_is_told(governed: Running, own_models: Path) -> None:
+def test_an_activation_elsewhere_that_cannot_be_followed_is_reported(governed: Running, own_models: Path) -> None:
     sha256 = governed.client.get("/v1/models/SoV/1.0.0").json()["sha256"]
     whole = shutil.copytree(own_models / "SoV" / "1.0.0", own_models.parent / "whole")
     governed.runtime.loaded_models._others.clear()  # as in a process that never read it
@@ -161,9 +161,9 @@ def test_under_load_no_request_fails_and_none_mixes_versions(governed: Running) 
     for thread in threads:
         thread.join()
     assert {answer.status_code for answer in answers} == {200}
-    told = {(version_of(answer), answer.json()["score"]["expected_ns"]) for answer in answers}
-    assert {version for version, _ in told} == expected.keys()
-    for version, number in told:
+    answered = {(version_of(answer), answer.json()["score"]["expected_ns"]) for answer in answers}
+    assert {version for version, _ in answered} == expected.keys()
+    for version, number in answered:
         assert number == pytest.approx(expected[version], rel=1e-8)
 
 

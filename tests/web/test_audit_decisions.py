@@ -122,16 +122,16 @@ def test_every_outcome_leaves_exactly_what_was_decided(settings: Settings, model
     kinds: dict[str, list[str]] = {}
     for record in running.records():
         kinds.setdefault(record.request_id or "", []).append(record.kind)
-    strangers = 0
+    anonymous = 0
     for number, (route, (_, status, expected)) in enumerate(outcomes):
         found = kinds.pop(f"outcome-{number}", [])
         if status == 401:  # of a caller who is not known: in a sum, unless it was alone in its second
             assert found in ([], ["refusal"]), route
-            strangers += 1
+            anonymous += 1
         else:
             assert found == expected, (route, status)
     in_sums = [record for record in running.records("refusal") if record.principal in ("nobody", "several")]
-    assert sum(record.output.get("count", 1) for record in in_sums) == strangers
+    assert sum(record.output.get("count", 1) for record in in_sums) == anonymous
     without_request = kinds.pop("")
     assert without_request.count("refusal") == sum(record.request_id is None for record in in_sums)
     others = [kind for kind in without_request if kind != "refusal"]
@@ -139,11 +139,11 @@ def test_every_outcome_leaves_exactly_what_was_decided(settings: Settings, model
     assert kinds == {KNOWN: ["score"]}
 
 
-def test_a_score_is_recorded_so_that_it_can_be_told_and_repeated(running: Running) -> None:
-    answer = running.score(READING | {"subject": "patient-4711"}, headers={"X-Request-ID": "told"}).json()
+def test_a_score_is_recorded_so_that_it_can_be_shown_and_replayed(running: Running) -> None:
+    answer = running.score(READING | {"subject": "patient-4711"}, headers={"X-Request-ID": "shown-again"}).json()
     [record] = running.records("score")
     model = answer["provenance"]["model"]
-    assert (record.request_id, record.item, record.status) == ("told", None, 200)
+    assert (record.request_id, record.item, record.status) == ("shown-again", None, 200)
     assert (record.principal, record.route) == ("loopback", "/v1/sites/{site}/score")
     assert record.model == {name: model[name] for name in ("site", "version", "sha256")}
     assert record.at == answer["provenance"]["computed_at"]

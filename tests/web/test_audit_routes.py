@@ -108,7 +108,7 @@ def test_one_item_of_a_study_can_be_replayed(audited: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("stored_input", "stored_output"),
     [
         ({"diameter_mm": 41}, {}),
         ({**READING, "age_years": 500}, {}),
@@ -117,12 +117,12 @@ def test_one_item_of_a_study_can_be_replayed(audited: Running) -> None:
     ],
 )
 def test_a_record_that_is_no_answer_of_ours_is_not_identical_and_no_defect(
-    audited: Running, asked: dict[str, Any], told: dict[str, Any]
+    audited: Running, stored_input: dict[str, Any], stored_output: dict[str, Any]
 ) -> None:
     ref = audited.runtime.loaded_models.current["SoV"].ref
     now = audited.runtime.clock()
-    draft = NewRecord("score", now, "nobody", request_id="odd", model=ref, input=asked, output=told)
-    audited.inside(audited.runtime.writer.write([draft]))
+    record = NewRecord("score", now, "nobody", request_id="odd", model=ref, input=stored_input, output=stored_output)
+    audited.inside(audited.runtime.writer.write([record]))
     answer = audited.client.post("/v1/audit/records/odd/replay")
     assert (answer.status_code, answer.json()["identical"]) == (200, False)
 

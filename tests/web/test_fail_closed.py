@@ -103,7 +103,7 @@ def eventually(running: Running, status: int) -> httpx.Response:
     raise AssertionError(f"never answered {status}")
 
 
-def test_told_to_stop_it_is_not_ready_and_still_answers(running: Running) -> None:
+def test_while_it_stops_it_is_not_ready_and_still_answers(running: Running) -> None:
     running.runtime.is_draining = True
     stopping = running.client.get("/health/ready")
     assert stopping.status_code == 503

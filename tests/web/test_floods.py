@@ -78,16 +78,16 @@ def test_a_known_caller_is_recorded_one_by_one_up_to_a_bound(settings: Settings,
 
 
 @pytest.mark.parametrize("status", [401, 404])
-def test_strangers_wait_for_their_refusals_and_nobody_waits_for_them(
+def test_anonymous_callers_are_throttled_and_others_are_not(
     settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     monkeypatch.setattr(error_handlers, "BURST", 0)
     monkeypatch.setattr(error_handlers, "PER_SECOND", 1e-3)
     monkeypatch.setattr(error_handlers, "LONGEST_SECONDS", 4.0)
     key = create_key(settings, ["score"])
-    with serving(settings, models_dir) as running, closing(connect(running)) as stranger:
+    with serving(settings, models_dir) as running, closing(connect(running)) as anonymous:
         request = head(running, 2) + b"{}"
-        stranger.sendall(request if status == 401 else request.replace(SCORE.encode(), b"/no/such/address"))
+        anonymous.sendall(request if status == 401 else request.replace(SCORE.encode(), b"/no/such/address"))
         assert running.score(READING, SCORE, headers=bearer(key)).status_code == 200
         assert running.score({}, headers=bearer(key)).status_code == 422
         assert running.client.get("/favicon.ico", headers=bearer(key)).status_code == 404
@@ -95,11 +95,11 @@ def test_strangers_wait_for_their_refusals_and_nobody_waits_for_them(
         too_large = {**bearer(key), "X-Long": "x" * LARGEST_HEADERS}
         assert running.client.get("/health/live", headers=too_large).status_code == 431
         assert running.client.get("/health/live").status_code == 200
-        stranger.setblocking(False)
+        anonymous.setblocking(False)
         with pytest.raises(BlockingIOError):
-            stranger.recv(1)
-        stranger.setblocking(True)
-        assert stranger.recv(65536).startswith(b"HTTP/1.1 %d" % status)
+            anonymous.recv(1)
+        anonymous.setblocking(True)
+        assert anonymous.recv(65536).startswith(b"HTTP/1.1 %d" % status)
         held = running.runtime.metrics.request_seconds["/v1/sites/{site}/score",]
         assert held._sum.get() < 4.0  # the wait is not the time that an answer takes
 

@@ -87,11 +87,11 @@ def test_a_page_can_be_asked_for_its_headers_alone(shared: Running, path: str) -
 
 def test_a_card_says_what_its_version_is(shared: Running) -> None:
     seen = Seen(shared.client.get(CARD).text)
-    told = shared.client.get("/v1/models/SoV/1.0.0").json()
+    card = shared.client.get("/v1/models/SoV/1.0.0").json()
     assert "SoV 1.0.0" in seen.text
     assert "Not for care" in seen.text
-    assert told["sha256"] in seen.text
-    assert told["cohort"]["table_sha256"] in seen.text
+    assert card["sha256"] in seen.text
+    assert card["cohort"]["table_sha256"] in seen.text
     assert "../../v1/models/SoV/1.0.0" in seen.links
     assert "SoV 1.1.0" in Seen(shared.client.get("/models/SoV/current").text).text
 

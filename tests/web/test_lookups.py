@@ -16,11 +16,11 @@ def test_sites_name_their_current_and_loaded_versions(shared: Running) -> None:
 
 
 def test_limits_are_those_that_requests_are_held_against(shared: Running) -> None:
-    told = RequestLimits.model_validate_json(shared.client.get("/v1/limits").content, strict=True)
-    assert [(limit.field, limit.low, limit.high) for limit in told.limits] == [
+    found = RequestLimits.model_validate_json(shared.client.get("/v1/limits").content, strict=True)
+    assert [(limit.field, limit.low, limit.high) for limit in found.limits] == [
         (m.field, m.low, m.high) for m in request_limits()
     ]
-    assert told.choices["sex"] == ["male", "female"]
+    assert found.choices["sex"] == ["male", "female"]
 
 
 def test_a_card_tells_what_the_version_is(shared: Running) -> None:
@@ -32,9 +32,9 @@ def test_a_card_tells_what_the_version_is(shared: Running) -> None:
 
 
 def test_the_selftest_runs_the_golden_cases_of_every_loaded_model(shared: Running) -> None:
-    told = SelfTest.model_validate_json(shared.client.get("/v1/selftest").content, strict=True)
-    assert (told.failed, told.passed, told.cases) == (0, told.cases, 2 * len(told.models))
-    assert len(told.models) == len(shared.runtime.loaded_models.loaded)
+    found = SelfTest.model_validate_json(shared.client.get("/v1/selftest").content, strict=True)
+    assert (found.failed, found.passed, found.cases) == (0, found.cases, 2 * len(found.models))
+    assert len(found.models) == len(shared.runtime.loaded_models.loaded)
 
 
 def test_health_says_what_serves(shared: Running) -> None:

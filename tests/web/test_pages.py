@@ -78,10 +78,10 @@ class Visit:
 
 @pytest.fixture
 def visit(browser: Any, shared: Running) -> Iterator[Visit]:
-    visiting = Visit(browser, shared)
-    yield visiting
-    visiting.page.close()
-    assert visiting.troubles == []
+    opened = Visit(browser, shared)
+    yield opened
+    opened.page.close()
+    assert opened.troubles == []
 
 
 def test_the_example_can_be_tried_out_as_it_is(visit: Visit, shared: Running) -> None:

@@ -25,11 +25,11 @@ def test_an_error_that_the_table_forgot_is_answered_as_its_nearest_ancestor() ->
     class Forgotten(errors.AuditUnavailable):
         pass
 
-    class Stranger(NormalcyError):
+    class UnknownError(NormalcyError):
         pass
 
     assert problem_exception(Forgotten()).problem.slug == "not-audited"
-    assert problem_exception(Stranger()).problem.status == 500
+    assert problem_exception(UnknownError()).problem.status == 500
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_text_of_an_error_stays_inside(error: NormalcyError) -> None:
 
 
 @pytest.mark.parametrize("error", [errors.AuditUnavailable(), errors.AuditQueueFull(), errors.DatabaseUnavailable()])
-def test_whoever_is_to_come_back_is_told_when(error: NormalcyError) -> None:
+def test_a_caller_that_may_try_again_learns_when(error: NormalcyError) -> None:
     response = problem_response(problem_exception(error), "id")
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "1"

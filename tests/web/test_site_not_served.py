@@ -103,7 +103,7 @@ def check_that_only_aa_is_served(running: Running, reason: str) -> None:
     assert running.client.get("/v1/models").status_code == 200
 
 
-def test_a_version_that_was_mended_is_served_without_a_restart(
+def test_a_version_that_was_repaired_is_served_without_a_restart(
     settings: Settings, models_dir: Path, own_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(poller, "RETRY_SECONDS", 0.2)

@@ -137,7 +137,7 @@ def test_scores_that_rank_alike_do_not_differ() -> None:
     assert compare_areas(found, 0, 2).difference == -compare_areas(found, 2, 0).difference
 
 
-def test_equal_areas_are_told_apart_in_one_case_of_twenty() -> None:
+def test_equal_areas_are_called_different_in_one_case_of_twenty() -> None:
     p = []
     for seed in range(600):
         rng = np.random.default_rng(seed)
