@@ -90,7 +90,7 @@ def answered_hdi(y: Array, moments: Moments, mass: float) -> Intervals:
             m1, v1, m2, v2 = (float(column[0]) for column in (moments.m1, moments.v1, moments.m2, moments.v2))
             row = score_one(float(y[0]), m1, v1, m2, v2, (2.0,), 0.0)
             if row is not None:
-                return Intervals(np.array([row.place.low]), np.array([row.place.high]))
+                return Intervals(np.array([row.location.low]), np.array([row.location.high]))
         return find_intervals(y, moments, (2.0,), mass, None).hdi
 
 
@@ -169,7 +169,7 @@ def shortest_window(sample: Array, mass: float) -> Intervals:
 
 
 def check_table(cases: int = 10_000, seed: int = 0) -> float:
-    """The largest error of the table of intervals at random places, beside d (see app/maths/score/tables.py)."""
+    """The largest error of the table of intervals at random points, beside d (see app/maths/score/tables.py)."""
     return interval_table().check(cases, seed)
 
 

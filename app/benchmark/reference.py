@@ -2,7 +2,7 @@
 
 In units of s1 e^{-m2} the score is (rho - Z1) e^{-s2 Z2}. A case's interval is the root of {coverage = mass, equal
 density} found by Newton's method in 20 digits, with every integral by mpmath's adaptive quadrature over Z2. Our own
-interval is only the starting point: the last correction, kept in the table, is that of 20 digits.
+interval is only the starting point: the last correction, stored in the table, is that of 20 digits.
 """
 
 import csv
@@ -32,7 +32,7 @@ RELATIVE_THRESHOLDS = (-0.5, 0.25, 0.75, 1.5)
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreQuery:
+class ReferenceQuery:
     rho: float
     s2: float
     mass: float
@@ -57,23 +57,23 @@ class ReferenceCase:
     above: float
 
     @property
-    def question(self) -> ScoreQuery:
-        return ScoreQuery(self.rho, self.s2, self.mass, self.sign)
+    def query(self) -> ReferenceQuery:
+        return ReferenceQuery(self.rho, self.s2, self.mass, self.sign)
 
 
-def questions() -> list[ScoreQuery]:
+def reference_queries() -> list[ReferenceQuery]:
     grid = [*product(RHO, S2, (0.95,)), *product(FEWER_RHO, FEWER_S2, OTHER_MASSES)]
-    return [ScoreQuery(float(rho), s2, mass, (-1) ** index) for index, (rho, s2, mass) in enumerate(grid)]
+    return [ReferenceQuery(float(rho), s2, mass, (-1) ** index) for index, (rho, s2, mass) in enumerate(grid)]
 
 
 def make_reference(path: Path, report: Callable[[str, float], None] = lambda what, share: None) -> int:
     """Write the table again (a quarter of an hour), and return how many cases it has."""
-    asked = questions()
+    asked = reference_queries()
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(field.name for field in fields(ReferenceCase))
-        for index, question in enumerate(asked):
-            table.writerow(astuple(solve(question, index)))
+        for index, query in enumerate(asked):
+            table.writerow(astuple(solve(query, index)))
             report(f"{index + 1} of {len(asked)} cases", (index + 1) / len(asked))
     return len(asked)
 
@@ -85,18 +85,18 @@ def read_reference(path: Path) -> Iterator[ReferenceCase]:
             yield ReferenceCase(sign=int(row["sign"]), **numbers)
 
 
-def solve(question: ScoreQuery, index: int) -> ReferenceCase:
+def solve(query: ReferenceQuery, index: int) -> ReferenceCase:
     """The interval in mpmath, and the exceedance of a threshold that goes round with the index."""
-    y, moments = question.moments()
-    ours = normalcy.hdi(y, moments, question.mass)
-    oriented = Integrals(question.rho, question.s2)
-    start = sorted((question.sign * float(ours.low[0]), question.sign * float(ours.high[0])))
-    low, high, correction = oriented.shortest(start[0], start[1], question.mass)
-    low, high = sorted((question.sign * low, question.sign * high))
+    y, moments = query.moments()
+    ours = normalcy.hdi(y, moments, query.mass)
+    oriented = Integrals(query.rho, query.s2)
+    start = sorted((query.sign * float(ours.low[0]), query.sign * float(ours.high[0])))
+    low, high, correction = oriented.shortest(start[0], start[1], query.mass)
+    low, high = sorted((query.sign * low, query.sign * high))
     threshold = _threshold(index, float(low), float(high))
-    tails = [float(tail) for tail in oriented.tails(question.sign * threshold)]
-    below, above = tails[:: question.sign]
-    rho, s2, mass, sign = astuple(question)
+    tails = [float(tail) for tail in oriented.tails(query.sign * threshold)]
+    below, above = tails[:: query.sign]
+    rho, s2, mass, sign = astuple(query)
     return ReferenceCase(rho, s2, mass, sign, float(low), float(high), float(correction), threshold, below, above)
 
 

@@ -27,7 +27,7 @@ class Finding:
     code: ReasonCode
     message: str
     verdict: Verdict  # that it leads to by itself
-    about: str  # what it looks at, as "height"
+    about: str  # what it concerns, such as "height"
 
 
 def worst_verdict(findings: Sequence[Finding]) -> Verdict:

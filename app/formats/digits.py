@@ -8,7 +8,7 @@ from app.errors import UnverifiedResult
 
 
 def significant(value: float) -> float:
-    """The nearest number of nine digits. Order is kept, there is no negative zero; infinity and NaN are refused."""
+    """The nearest number of nine digits, in the same order, never -0. Raises UnverifiedResult for infinity and NaN."""
     if value - value != 0.0:  # infinite, or not a number
         raise UnverifiedResult("A number is not finite.")
     return float(f"{value:.9g}") + 0.0

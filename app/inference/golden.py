@@ -27,7 +27,7 @@ Reference = Callable[[Array], Moments]
 
 @dataclass(frozen=True, slots=True)
 class GoldenFailure:
-    case: int  # its place in the file
+    case: int  # its index in the file
     quantity: str  # a field of GoldenMoments or GoldenOutputs
     expected: float
     found: float
@@ -110,10 +110,10 @@ def _outputs(diameters: Array, moments: Moments) -> Array:
     found = score_numbers(diameters, moments, (2.0, -2.0), MASS)
     columns = [
         found.expected_ns,
-        found.placed.hdi.low,
-        found.placed.hdi.high,
-        found.placed.above_2,
-        found.placed.below_minus_2,
+        found.locations.hdi.low,
+        found.locations.hdi.high,
+        found.locations.above_2,
+        found.locations.below_minus_2,
         found.context_width,
         found.interval_mm.low,
         found.interval_mm.high,

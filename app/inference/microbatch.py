@@ -1,7 +1,7 @@
-"""Where readings meet: those that are ready in the same turn of the event loop are scored in one vectorised call.
+"""The micro-batcher: measurements that arrive in one iteration of the event loop are scored in one vectorised call.
 
-A lone reading waits for nobody: it is scored at the end of its own turn. What was asked with one version of a model is
-never computed with another, because a request brings the model that it found on arrival.
+A single measurement does not wait: it is scored at the end of its own iteration. No query is computed with another
+version of a model than the one that was current when it arrived, because it is submitted together with that model.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from app.inference.executor import LoadedModel
 
 Answer = TypeVar("Answer")
 
-TOGETHER = 64  # readings of one turn; more would keep the loop from its sockets for over 10 ms
-CAPACITY = 512  # readings that may wait; as many as may wait for their record
+TOGETHER = 64  # measurements of one call; more would block the event loop for over 10 ms
+CAPACITY = 512  # measurements in the queue; as many as may wait for their record
 
 
 class _Waiting(NamedTuple):
@@ -26,7 +26,7 @@ class _Waiting(NamedTuple):
 
 
 class MicroBatcher(Generic[Answer]):
-    """Belongs to one event loop. `score` gives one answer per question, in order."""
+    """Belongs to one event loop. `score` returns one answer per query, in order."""
 
     def __init__(
         self,
@@ -35,45 +35,45 @@ class MicroBatcher(Generic[Answer]):
         capacity: int = CAPACITY,
     ) -> None:
         self._score, self._together, self._capacity = score, together, capacity
-        self._line: deque[_Waiting] = deque()
-        self._seen = 0  # how long the line was at the last look
+        self._queue: deque[_Waiting] = deque()
+        self._seen = 0  # length of the queue at the last check
 
     @property
     def depth(self) -> int:
-        """Readings that wait."""
-        return len(self._line)
+        """Measurements in the queue."""
+        return len(self._queue)
 
     def submit(self, model: LoadedModel, query: ScoreQuery) -> asyncio.Future[Answer]:
-        """Its answer, or what the scorer raises for this question alone. Raises ScoringQueueFull."""
-        if len(self._line) >= self._capacity:
+        """Its answer, or what the scorer raises for this query alone. Raises ScoringQueueFull."""
+        if len(self._queue) >= self._capacity:
             raise ScoringQueueFull
         loop = asyncio.get_running_loop()
-        if not self._line:
-            loop.call_soon(self._turn)
+        if not self._queue:
+            loop.call_soon(self._run)
         answer: asyncio.Future[Answer] = loop.create_future()
-        self._line.append(_Waiting(model, query, answer))
+        self._queue.append(_Waiting(model, query, answer))
         return answer
 
-    def _turn(self) -> None:
-        """Score, unless more came since the last look: then look once more first. No timer, so no idle waiting."""
-        if self._seen < len(self._line) < self._together:
-            self._seen = len(self._line)
-            asyncio.get_running_loop().call_soon(self._turn)
+    def _run(self) -> None:
+        """Score, unless more arrived since the last check: then check once more first. No timer, so no idle waiting."""
+        if self._seen < len(self._queue) < self._together:
+            self._seen = len(self._queue)
+            asyncio.get_running_loop().call_soon(self._run)
             return
         self._seen = 0
         by_model: dict[int, list[_Waiting]] = {}
-        for _ in range(min(self._together, len(self._line))):
-            waiting = self._line.popleft()
+        for _ in range(min(self._together, len(self._queue))):
+            waiting = self._queue.popleft()
             by_model.setdefault(id(waiting.model), []).append(waiting)
-        if self._line:
-            asyncio.get_running_loop().call_soon(self._turn)
+        if self._queue:
+            asyncio.get_running_loop().call_soon(self._run)
         for alike in by_model.values():
             self._settle(alike)
 
     def _settle(self, alike: list[_Waiting]) -> None:
         try:
             answers = self._score(alike[0].model, [waiting.query for waiting in alike])
-        except Exception as error:  # noqa: BLE001 - whatever it is belongs to whoever asked
+        except Exception as error:  # noqa: BLE001 - it belongs to the request
             self._settle_failure(alike, error)
             return
         for waiting, answer in zip(alike, answers, strict=True):
@@ -81,7 +81,7 @@ class MicroBatcher(Generic[Answer]):
                 waiting.answer.set_result(answer)
 
     def _settle_failure(self, alike: list[_Waiting], error: Exception) -> None:
-        """One bad reading fails its own request, not those that happened to arrive with it."""
+        """One bad measurement fails its own request, not those that arrived with it."""
         if len(alike) > 1:
             for waiting in alike:
                 self._settle([waiting])

@@ -17,14 +17,14 @@ from app.maths.moments import Array, Intervals, Moments
 from app.maths.score.normalcy import expected_score, standardised_exceedance
 from app.maths.score.oriented import FEW, centres, limits_allowed, spreads
 from app.maths.score.predictive import standardised_cdf
-from app.maths.score.single import Place, ScoreRow, score_one
+from app.maths.score.single import Location, ScoreRow, score_one
 from app.maths.score.tables import MASS, MeasurementIntervals, find_intervals
 
 FindIntervals = Callable[[Array, Moments, tuple[float, ...], float, Array | None], MeasurementIntervals]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Locations:
     """Where NS lies: an interval, both sides of every threshold, and the two tails that decide the position."""
 
     hdi: Intervals  # [N]
@@ -33,9 +33,9 @@ class Placed:
     above_2: Array  # [N] P(NS > 2)
     below_minus_2: Array  # [N] P(NS < -2)
 
-    def rows(self) -> list[Place]:
+    def rows(self) -> list[Location]:
         columns = (self.hdi.low, self.hdi.high, self.above.T, self.below.T, self.above_2, self.below_minus_2)
-        return list(map(Place, *(column.tolist() for column in columns)))
+        return list(map(Location, *(column.tolist() for column in columns)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class ScoreNumbers:
     """What the moments and the diameters give."""
 
     expected_ns: Array  # [N]
-    placed: Placed
-    without_error: Placed | None  # of the error-free diameter; None if no measurement states its error
+    locations: Locations
+    without_error: Locations | None  # of the error-free diameter; None if no measurement states its error
     context_width: Array  # [N] W2
     interval_mm: Intervals  # [N]
     percentile: Array  # [N]
@@ -55,7 +55,7 @@ class ScoreNumbers:
             map(
                 ScoreRow,
                 self.expected_ns.tolist(),
-                self.placed.rows(),
+                self.locations.rows(),
                 self.without_error.rows() if self.without_error else [None] * self.expected_ns.size,
                 self.context_width.tolist(),
                 self.interval_mm.low.tolist(),
@@ -162,10 +162,10 @@ def score_numbers(
         without_error = None
         if measurement_variance is not None and intervals.without_error is not None:
             noise, _ = spreads(moments, measurement_variance, y.shape)
-            without_error = _placed(intervals.without_error, thresholds, centre, noise, s)
+            without_error = _locations(intervals.without_error, thresholds, centre, noise, s)
         return ScoreNumbers(
             expected_ns=expected_score(y, moments),
-            placed=_placed(intervals.hdi, thresholds, centre, b, s),
+            locations=_locations(intervals.hdi, thresholds, centre, b, s),
             without_error=without_error,
             context_width=intervals.context_width,
             interval_mm=intervals.interval_mm,
@@ -174,6 +174,6 @@ def score_numbers(
         )
 
 
-def _placed(hdi: Intervals, thresholds: tuple[float, ...], centre: Array, b: Array, s: Array) -> Placed:
+def _locations(hdi: Intervals, thresholds: tuple[float, ...], centre: Array, b: Array, s: Array) -> Locations:
     sides, above_2, below_minus_2 = standardised_exceedance(thresholds, centre, b, s)
-    return Placed(hdi, sides.above, sides.below, above_2, below_minus_2)
+    return Locations(hdi, sides.above, sides.below, above_2, below_minus_2)

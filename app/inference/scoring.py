@@ -10,7 +10,7 @@ from app.domain.score import Tails, position
 from app.inference.executor import LoadedModel
 from app.inference.judging import advise
 from app.inference.numbers import FindIntervals, NumberRow, number_rows
-from app.maths.score.single import Place
+from app.maths.score.single import Location
 from app.maths.score.tables import MASS, find_intervals
 from app.schemas.answers import (
     Answer,
@@ -91,14 +91,14 @@ def _scored(model: LoadedModel, query: ScoreQuery, row: NumberRow) -> Scored:
     ruling = model.judge.rule(patient, query.convention, found.context_width, percentile)
     verdict = ruling.verdict
     reliability = Reliability(verdict, found.context_width, percentile, ruling.reasons)
-    tails = Tails(found.place.above_2, found.place.below_minus_2)
+    tails = Tails(found.location.above_2, found.location.below_minus_2)
     noisy = found.without_error if query.measurement_sd_mm > 0.0 else None
     if verdict == "not_reliable" and not query.include_unreliable:
         answer = Answer(None, None, None, None, reliability, advise(query, None, verdict))
     else:
         answer = Answer(
-            Score(found.expected_ns, *_located(found.place, query), position(tails)),
-            ScoreWithMeasurementError(*_located(noisy, query)) if noisy else None,
+            Score(found.expected_ns, *_hdi_and_exceedance(found.location, query), position(tails)),
+            ScoreWithMeasurementError(*_hdi_and_exceedance(noisy, query)) if noisy else None,
             _reference(row, query.thresholds),
             _comparators(query, row, ruling.is_outside_training_range),
             reliability,
@@ -108,9 +108,9 @@ def _scored(model: LoadedModel, query: ScoreQuery, row: NumberRow) -> Scored:
     return Scored(answer, tails, with_error, ruling.findings)
 
 
-def _located(place: Place, query: ScoreQuery) -> tuple[Hdi, tuple[Exceedance, ...]]:
-    hdi = Hdi(query.hdi_probability, place.low, place.high, place.high - place.low)
-    return hdi, tuple(map(Exceedance, query.thresholds, place.above, place.below))
+def _hdi_and_exceedance(location: Location, query: ScoreQuery) -> tuple[Hdi, tuple[Exceedance, ...]]:
+    hdi = Hdi(query.hdi_probability, location.low, location.high, location.high - location.low)
+    return hdi, tuple(map(Exceedance, query.thresholds, location.above, location.below))
 
 
 def _reference(row: NumberRow, thresholds: tuple[float, ...]) -> Reference:

@@ -28,7 +28,7 @@ Tensor = Any  # TensorFlow brings no types
 
 
 def choose_device(wanted: Literal["auto", "CPU", "GPU"]) -> str:
-    """GPU or CPU. A GPU that was asked for and is not there refuses the start: never a silent fall-back."""
+    """GPU or CPU. Raises InvalidSettings for a GPU that is not there: no silent fall-back."""
     gpus = tf.config.list_physical_devices("GPU")
     if wanted == "GPU" and not gpus:
         raise InvalidSettings(["NORMALCY_DEVICE=GPU is set, and TensorFlow finds no GPU."])

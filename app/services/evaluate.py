@@ -87,11 +87,11 @@ def evaluate(model: LoadedModel, table: Table, label: NDArray[np.int64], true_z:
     found = numbers(model, patients, table.diameter_mm)
     scores = {
         "E[NS]": found.score.expected_ns,
-        "P(NS > 2)": found.score.placed.above_2,
+        "P(NS > 2)": found.score.locations.above_2,
         "linear Z": found.linear_z,
         "Altman Z (else linear)": np.where(found.altman_applies, found.altman_z, found.linear_z),
     }
-    hdi, healthy = found.score.placed.hdi, label == 0
+    hdi, healthy = found.score.locations.hdi, label == 0
     pit = found.score.percentile[healthy] / 100.0
     evaluation = Evaluation(
         model=model.ref,

@@ -11,7 +11,7 @@ from app.benchmark.accuracy import (
     self_check,
     shortest_window,
 )
-from app.benchmark.reference import ReferenceCase, ScoreQuery, read_reference, solve
+from app.benchmark.reference import ReferenceCase, ReferenceQuery, read_reference, solve
 from tests.maths.score.test_hdi import REFERENCE
 
 
@@ -50,7 +50,7 @@ def test_self_check_counts_what_it_cannot_prove(monkeypatch: pytest.MonkeyPatch)
 def test_mpmath_finds_the_committed_row_again(index: int) -> None:
     pytest.importorskip("mpmath")
     row = list(read_reference(REFERENCE))[index]
-    again = solve(row.question, index)
+    again = solve(row.query, index)
     assert again.low == pytest.approx(row.low, rel=1e-14)
     assert again.high == pytest.approx(row.high, rel=1e-14)
     assert (again.threshold, again.below, again.above) == pytest.approx(
@@ -72,7 +72,7 @@ def test_the_reference_stands_by_itself() -> None:
 
 def test_the_report_names_the_worst_case() -> None:
     worst = ReferenceCase(9.6, 0.6, 0.95, 1, 1.0, 2.0, 1e-12, 2.0, 0.1, 0.9)
-    assert worst.question == ScoreQuery(9.6, 0.6, 0.95, 1)
+    assert worst.query == ReferenceQuery(9.6, 0.6, 0.95, 1)
     report = ReferenceReport(552, 2e-6, worst, 1e-12, 1e-9)
     assert not report.passed
     text = "\n".join(render(report, SelfCheckReport(10, 0), compare_with_draws(1000, seed=0), 2e-10))

@@ -36,6 +36,6 @@ def test_columns_have_one_entry_per_threshold_and_person() -> None:
     )
     scores = found.score
     assert scores.without_error is not None
-    assert scores.placed.above.shape == scores.placed.below.shape == scores.without_error.above.shape == (2, 3)
+    assert scores.locations.above.shape == scores.locations.below.shape == scores.without_error.above.shape == (2, 3)
     assert scores.diameter_at_threshold_mm.shape == (3, 2, 3)
     assert scores.context_width.shape == found.linear_z.shape == (3,)

@@ -1,4 +1,4 @@
-"""The standardisation a model was trained in, and checked reading of a model's named float64 arrays."""
+"""The standardisation a model was trained in, and a checked reader of a model's named float64 arrays."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from app.maths.moments import Array, freeze
 
 
 class NamedArrays:
-    """Arrays taken by name, each exactly once. Every fault is a ValueError that begins with the array's name."""
+    """Arrays taken by name, each exactly once. Every error is a ValueError that begins with the array's name."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
         self._left = dict(arrays)
@@ -35,7 +35,7 @@ class NamedArrays:
         return float(self.take(name, (), above=above))
 
     def finish(self) -> None:
-        """Refuse what nobody took."""
+        """Raise for arrays that were not taken."""
         for name in sorted(self._left):
             raise ValueError(f"{name}: does not belong here")
 

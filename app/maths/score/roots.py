@@ -2,7 +2,7 @@
 
 A sum over the nodes of a grid, P(W <= w) = Σ_j weight_j Phi((w - centre_j)/spread_j), is what both the predictive
 distribution of a diameter and the diameter at a threshold come down to. The normal deviate G(w) of that probability is
-nearly a straight line, so that two looks at it suffice: with Halley's step
+nearly a straight line, so that two evaluations suffice: with Halley's step
 
     dw = n / (1 + n G''/2G'),   n = (ζ - G)/G',
 

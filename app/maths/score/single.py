@@ -27,7 +27,7 @@ from app.maths.score.tables import (
 )
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where NS lies: an interval, both sides of every threshold, and the two tails that decide the position."""
 
     low: float
@@ -42,8 +42,8 @@ class ScoreRow(NamedTuple):
     """What the moments and a diameter give."""
 
     expected_ns: float
-    place: Place
-    without_error: Place | None  # of the error-free diameter
+    location: Location
+    without_error: Location | None  # of the error-free diameter
     context_width: float  # W2
     interval_low_mm: float
     interval_high_mm: float
@@ -70,8 +70,8 @@ def score_one(
     ensure_trusted(math.isfinite(expected))
     return ScoreRow(
         expected,
-        _place(read[0], score, sign, thresholds),
-        _place(read[-1], noisy, sign, thresholds) if noisy else None,
+        _location(read[0], score, sign, thresholds),
+        _location(read[-1], noisy, sign, thresholds) if noisy else None,
         math.hypot(b, s * AT_HALF_WIDTH) * (context[HIGH] - context[LOW]),
         m1 - half_width,
         m1 + half_width,
@@ -80,7 +80,7 @@ def score_one(
     )
 
 
-def _place(read: Sequence[float], score: Oriented, sign: float, thresholds: tuple[float, ...]) -> Place:
+def _location(read: Sequence[float], score: Oriented, sign: float, thresholds: tuple[float, ...]) -> Location:
     d = math.hypot(score.b, score.s * score.a)
     low, high = score.a + d * read[LOW], score.a + d * read[HIGH]
     sides = {t: _sides(t, score, sign) for t in thresholds}
@@ -88,7 +88,7 @@ def _place(read: Sequence[float], score: Oriented, sign: float, thresholds: tupl
         if limit not in sides:
             empty = score.rho > CERTAIN_RHO and sign * limit < 0.0
             sides[limit] = (0.0, 0.0) if empty else _sides(limit, score, sign)
-    return Place(
+    return Location(
         *((low, high) if sign > 0 else (-high, -low)),
         [sides[t][1] for t in thresholds],
         [sides[t][0] for t in thresholds],

@@ -72,7 +72,7 @@ class Table:
         return read
 
     def check(self, cases: int = PROOF_CASES, seed: int = 0) -> float:
-        """The largest error at random places. Raises UnverifiedResult where it is above PROOF."""
+        """The largest error at random points. Raises UnverifiedResult where it is above PROOF."""
         rng = np.random.default_rng(seed)
         rho = np.sinh(rng.uniform(0.0, np.arcsinh(LARGEST_RHO), cases))
         s = SMALLEST_S * (LARGEST_S / SMALLEST_S) ** rng.random(cases)
@@ -224,7 +224,7 @@ def _solve_rest(
     mass: float,
     variance: Array | None,
 ) -> None:
-    """Put solved numbers in the place of those that the table does not hold."""
+    """Replace what the table does not cover by solved numbers."""
     theirs = Moments(moments.m1[rows], moments.v1[rows], moments.m2[rows], moments.v2[rows])
     solved = solve_intervals(y[rows], theirs, thresholds, mass, None if variance is None else variance[rows])
     for mine, exact in (

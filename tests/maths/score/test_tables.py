@@ -120,8 +120,8 @@ def test_ordinary_people_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def as_columns(row: ScoreRow) -> list[float]:
-    place, noisy = row.place, row.without_error
-    ends = [place.low, place.high, *((noisy.low, noisy.high) if noisy else ())]
+    location, noisy = row.location, row.without_error
+    ends = [location.low, location.high, *((noisy.low, noisy.high) if noisy else ())]
     return [
         *ends,
         row.context_width,
@@ -177,6 +177,6 @@ def test_a_tail_that_is_left_out_is_empty() -> None:
         left_out = score_one(36.0, 30.0, 0.09, 1.0, 0.01, (2.0,), 0.0)
     assert asked is not None
     assert left_out is not None
-    assert 0.0 < asked.place.below_minus_2 < 1e-20
-    assert left_out.place.below_minus_2 == 0.0
-    assert left_out.place.above_2 == asked.place.above_2
+    assert 0.0 < asked.location.below_minus_2 < 1e-20
+    assert left_out.location.below_minus_2 == 0.0
+    assert left_out.location.above_2 == asked.location.above_2
