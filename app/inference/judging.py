@@ -55,9 +55,8 @@ class _Limits(NamedTuple):
     near: Finding
     far: Finding
 
-    def finding(self, value: float) -> Finding | None:
-        if self.trained.low <= value <= self.trained.high:
-            return None
+    def finding(self, value: float) -> Finding:
+        """Of a value outside the training range."""
         return self.near if self.beyond.low <= value <= self.beyond.high else self.far
 
 
@@ -102,8 +101,14 @@ class Judge:
             found.append(NOBODY)
         else:
             height, weight = sizes
-            each = (height.finding(patient.height_cm), weight.finding(patient.weight_kg))
-            found.extend(one for one in (*each, self._bmi.finding(patient.bmi_kg_m2)) if one)
+            for limits, value in (
+                (height, patient.height_cm),
+                (weight, patient.weight_kg),
+                (self._bmi, patient.bmi_kg_m2),
+            ):
+                trained = limits.trained
+                if not trained.low <= value <= trained.high:
+                    found.append(limits.finding(value))
         differs = self._differs(convention)
         if differs:
             found.append(differs)
