@@ -146,9 +146,9 @@ def test_the_clients_of_the_readme_score_and_tell_what_is_wrong(terminal: Termin
     done = run_client(terminal, language, client)
     assert done.stdout.strip() == quoted(README)
     mistaken = run_client(terminal, language, client.replace(" 41", " 4.1"))
-    assert re.search(r"The request cannot be answered\. diameter_mm .* cm\?", mistaken.stderr)
+    assert re.search(r"Invalid input\. diameter_mm .* cm\?", mistaken.stderr)
     terminal.environment["KEY"] = "nsk_unknown"
-    assert "A valid credential is required." in run_client(terminal, language, client).stderr
+    assert "Authentication required." in run_client(terminal, language, client).stderr
 
 
 def run_client(terminal: Terminal, language: str, text: str) -> subprocess.CompletedProcess[str]:

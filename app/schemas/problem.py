@@ -57,55 +57,53 @@ class ProblemKind:
         return TYPE_PREFIX + self.slug
 
 
-NOT_JSON = ProblemKind("not-json", 400, "The body is not acceptable JSON", "See `errors` for what is wrong.")
-BAD_REQUEST = ProblemKind(
-    "bad-request", 400, "The request cannot be understood", "Its line, headers or query are not valid."
-)
+NOT_JSON = ProblemKind("not-json", 400, "Invalid JSON", "The body cannot be read as JSON. See `errors`.")
+BAD_REQUEST = ProblemKind("bad-request", 400, "Bad request", "The request line or the headers are invalid.")
 NO_CREDENTIAL = ProblemKind(
-    "no-credential", 401, "A valid credential is required", "Send `Authorization: Bearer` with an API key or a token."
+    "no-credential", 401, "Authentication required", "Send a valid API key as `Authorization: Bearer …`."
 )
 SCOPE_MISSING = ProblemKind(
-    "scope-missing", 403, "The credential does not allow this", "It lacks the scope that this route requires."
+    "scope-missing", 403, "Scope missing", "The API key does not have the scope that this route requires."
 )
 UNKNOWN_ROUTE = ProblemKind(
-    "unknown-route", 404, "There is nothing here", "No such address; /docs lists what there is."
+    "unknown-route", 404, "Not found", "There is nothing at this address. /docs lists all routes."
 )
 UNKNOWN_SITE = ProblemKind(
-    "unknown-site", 404, "Unknown site", "No model is published for this site; GET /v1/sites lists the sites."
+    "unknown-site", 404, "Unknown site", "No model is published for this site. GET /v1/sites lists the sites."
 )
 UNKNOWN_VERSION = ProblemKind(
-    "unknown-version", 404, "Unknown model version", "The site has no such version; GET /v1/models lists the versions."
+    "unknown-version", 404, "Unknown model version", "The site has no such version. GET /v1/models lists the versions."
 )
-UNKNOWN_RECORD = ProblemKind("unknown-record", 404, "Unknown record", "The audit holds no record of this request id.")
+UNKNOWN_RECORD = ProblemKind("unknown-record", 404, "Unknown record", "The audit has no record with this request id.")
 METHOD_NOT_ALLOWED = ProblemKind(
-    "method-not-allowed", 405, "The method is not allowed here", "The `Allow` header names the methods of this address."
+    "method-not-allowed", 405, "Method not allowed", "The `Allow` header lists the methods that this address accepts."
 )
 STILL_ANSWERING = ProblemKind(
-    "still-answering", 409, "The same request is still being answered", "Send it again with the same Idempotency-Key."
+    "still-answering", 409, "Request still in progress", "Try again later with the same Idempotency-Key."
 )
 BODY_TOO_LARGE = ProblemKind(
-    "body-too-large", 413, "The body is too large", "Scoring takes at most 16 KiB, a JSON batch 8 MiB."
+    "body-too-large", 413, "Body too large", "The body may have at most 16 KiB, a JSON batch 8 MiB."
 )
 WRONG_MEDIA_TYPE = ProblemKind(
     "wrong-media-type",
     415,
-    "The media type is not one of this endpoint",
+    "Unsupported media type",
     "Send JSON as `application/json`; /docs names what else it takes.",
 )
 INPUT_REFUSED = ProblemKind(
-    "input-refused", 422, "The request cannot be answered", "See `errors` for everything that is wrong, by field."
+    "input-refused", 422, "Invalid input", "See `errors` for everything that is wrong, by field."
 )
 KEY_REUSED = ProblemKind(
-    "key-reused", 422, "The Idempotency-Key belongs to another request", "Use a new key for a new request."
+    "key-reused", 422, "Idempotency-Key already used", "It belongs to another request. Use a new key for a new request."
 )
-OVER_RATE = ProblemKind("over-rate", 429, "Too many requests", "Wait for the seconds of `Retry-After`.")
-HEADERS_TOO_LARGE = ProblemKind("headers-too-large", 431, "The headers are too large", "Send fewer or shorter headers.")
-DEFECT = ProblemKind("defect", 500, "The service made a mistake", "Report it with the request id.")
+OVER_RATE = ProblemKind("over-rate", 429, "Too many requests", "Wait as many seconds as `Retry-After` says.")
+HEADERS_TOO_LARGE = ProblemKind("headers-too-large", 431, "Headers too large", "Send fewer or shorter headers.")
+DEFECT = ProblemKind("defect", 500, "Internal error", "This is a defect of the service. Report it with the request id.")
 NOT_AUDITED = ProblemKind(
-    "not-audited", 503, "The answer could not be recorded", "No answer leaves without its record; try again shortly."
+    "not-audited", 503, "Audit unavailable", "The response could not be recorded, so none is given. Try again shortly."
 )
-QUEUE_FULL = ProblemKind("queue-full", 503, "The service is busy", "Too many requests are waiting; try again shortly.")
-NO_MODEL = ProblemKind("no-model", 503, "No model is loaded", "The service cannot score yet; try again shortly.")
+QUEUE_FULL = ProblemKind("queue-full", 503, "Service busy", "Too many requests are waiting. Try again shortly.")
+NO_MODEL = ProblemKind("no-model", 503, "No model loaded", "The service cannot score yet. Try again shortly.")
 
 PROBLEMS = (
     NOT_JSON,

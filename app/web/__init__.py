@@ -1,15 +1,14 @@
-"""HTTP: the door that browsers, scripts and hospital systems use.
+"""HTTP: an ordinary FastAPI application.
 
-    app.py        the application and what runs while it serves      server.py     uvicorn, drained gently
-    protocol.py   deadlines and bounds while a request arrives       envelope.py   what every response wears
-    door.py       a route with its lock                              call.py       one request on its way through
-    security.py   who may pass                                       problems.py   from errors to answers
-    routes/       one file per subject, at most 100 lines each       schemas/      what the OpenAPI pages say
-    openapi.py    the OpenAPI document                               guide/        the chapters of the guide
-    reading.py    Markdown as a page                                 assets.py     the files of pages, and their policy
-    static/       the few files of our own pages                     pace.py       how fast strangers are refused
+    app.py        creates the application                            routes/            path operations, by subject
+    route.py      route class: authorise first, then strict JSON     resolver.py        fast resolution of dependencies
+    security.py   security scheme, scopes, RuntimeDep, caller        middleware.py      request id, headers, metrics
+    problems.py   from errors to problem+json                        error_handlers.py  exception handlers, throttle
+    openapi.py    the OpenAPI document                               guide/             chapters of the guide
+    server.py     uvicorn, with a graceful shutdown                  markdown_page.py   Markdown as a page
+    protocol.py   deadlines and limits while a request arrives       static/            files of our own pages
 
-What a request means is parsed by `formats`, answered by `services`; SQL and models stay below. To add a route, write
-`async def name(call: Call) -> Response` in a file of `routes/`, add a `Door` with its lock to the file's `DOORS`, and
-decide in `tests/web/test_audit_decisions.py` what each of its outcomes leaves on record.
+`schemas` validates requests and documents responses, `services` does the work; SQL and models are below those. To add a
+route, write a path operation in a file of `routes/` with the scope that it requires, and decide in
+`tests/web/test_audit_decisions.py` what each of its outcomes leaves in the audit.
 """

@@ -1,8 +1,11 @@
-"""HTTP/1.1 as uvicorn reads it, with what it leaves out: deadlines while a request arrives, a bound on headers, and a
-bound on requests that are sent without waiting for answers.
+"""uvicorn's HTTP/1.1 protocol with what it leaves out: deadlines while a request arrives, a limit on headers, and a
+limit on pipelined requests. An ASGI application cannot do this: it is called only once the headers are complete.
 
-A request that came in one piece, as nearly all do, never arms a timer. Reading stops while a request waits behind
-another one, so that a caller makes this process hold one read of the socket and `MOST_WAITING` requests at most.
+A request that arrives in one piece, as nearly all do, never starts a timer. Reading pauses while a request waits behind
+another one, so that one connection occupies at most one read of the socket and `MOST_WAITING` requests.
+
+This subclasses internals of uvicorn, whose version is pinned; tests/web/test_protocol.py and test_pipelining.py notice
+if an update changes them.
 """
 
 import asyncio
@@ -22,9 +25,9 @@ from app.web.problems import ProblemException, problem_response
 
 HEADERS_SECONDS = 10.0  # from the first byte, or from the connection, to the end of the headers
 REQUEST_SECONDS = 15.0  # to the end of the body
-LINGER_SECONDS = 1.0  # from a refusal to the end of the connection, so that the refusal is not lost in a reset
-MOST_WAITING = 64  # requests behind the one that is being answered
-NO_METHOD = "none"  # what is no request is counted without one
+LINGER_SECONDS = 1.0  # from a refusal to closing the connection, so that the client can still read the refusal
+MOST_WAITING = 64  # pipelined requests behind the one that is being answered
+NO_METHOD = "none"  # bytes that are not a request are counted without a method
 
 
 class Phase(Enum):
@@ -35,11 +38,11 @@ class Phase(Enum):
 
 
 class TooManyWaiting(Exception):
-    """Ends the parsing of a read in which more requests came than may wait."""
+    """Stops parsing when more pipelined requests arrived than may wait."""
 
 
 class GuardedFlow(FlowControl):
-    """uvicorn resumes reading after every answer; here it waits until the protocol can take more."""
+    """uvicorn resumes reading after every response; this waits until the protocol can take more."""
 
     def __init__(self, transport: asyncio.Transport, may_read: Callable[[], bool], resumed: Callable[[], None]) -> None:
         super().__init__(transport)
@@ -55,12 +58,11 @@ class GuardedProtocol(HttpToolsProtocol):
     _phase = Phase.BETWEEN
     _deadline: asyncio.TimerHandle | None = None
     _began = 0.0  # when the request that is arriving began
-    _deaf_since = 0.0  # when reading was last paused
+    _paused_at = 0.0  # when reading was last paused
     _unparsed = 0  # bytes of headers so far, or of trailers
-    _answering: RequestResponseCycle | None = (
-        None  # the request that is answered, or was last; uvicorn keeps the newest
-    )
-    _last_words = b""  # a refusal that leaves after the answers under way
+    # The request that is being answered, or was answered last; uvicorn's own `cycle` is the newest one.
+    _answering: RequestResponseCycle | None = None
+    _final_response = b""  # a refusal that is sent after the responses in flight
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -71,7 +73,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
         if self._answering is not None:
-            self._answering.disconnected = True  # or its answer is a failed write
+            self._answering.disconnected = True  # otherwise its response would be a failed write
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -82,9 +84,9 @@ class GuardedProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            pass  # there is nothing to upgrade to: it is answered as the HTTP/1.1 request that it is
+            pass  # no upgrade is supported: it is answered as an ordinary HTTP/1.1 request
         except httptools.HttpParserError as error:
-            self._refuse_what_came(error)
+            self._refuse_parsed(error)
         self._supervise()
 
     def on_message_begin(self) -> None:
@@ -92,7 +94,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._phase, self._began = Phase.HEADERS, self.loop.time()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Trailers come here too, behind the body. They are ignored: nothing checked them when the request began."""
+        """Also called for trailers, which are ignored: the checks of the headers are already over."""
         if self._phase is Phase.HEADERS:
             super().on_header(name, value)
 
@@ -119,22 +121,22 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         was_last = not self.pipeline
         super().on_response_complete()
-        if was_last and self._last_words:
-            self._part()
+        if was_last and self._final_response:
+            self._send_final_response()
 
     def _may_read(self) -> bool:
-        """Not while a request that has arrived waits for its answer."""
+        """Not while a complete request waits for its response."""
         newest = self.cycle
         return not self.pipeline and (newest is None or newest.response_complete or newest.more_body)
 
     def _reading_resumed(self) -> None:
-        """While nobody listened the sender's time stood still."""
-        self._began += self.loop.time() - self._deaf_since
+        """The time during which reading was paused does not count against the sender."""
+        self._began += self.loop.time() - self._paused_at
         if self._phase in (Phase.HEADERS, Phase.BODY):
             self._supervise()
 
     def _supervise(self) -> None:
-        """Whoever has to send the next byte has a deadline for it, and a bound."""
+        """Starts the deadline for the next bytes from the client, and checks the size limit."""
         if self._phase is Phase.REFUSED:
             return
         if self._phase is not Phase.BETWEEN and self._unparsed > LARGEST_HEADERS:
@@ -142,13 +144,13 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         self._disarm()
         if self.flow.read_paused:
-            self._deaf_since = self.loop.time()
+            self._paused_at = self.loop.time()
         elif self._phase is Phase.BODY:
             self._arm(self._began + REQUEST_SECONDS - self.loop.time())
         elif self._phase is Phase.HEADERS:
             self._arm(self._began + HEADERS_SECONDS - self.loop.time())
         elif self.cycle is None or self.cycle.response_complete:
-            self._arm(HEADERS_SECONDS)  # empty lines between requests: they end uvicorn's own timer
+            self._arm(HEADERS_SECONDS)  # empty lines between requests stop uvicorn's own timer
 
     def _arm(self, seconds: float) -> None:
         self._deadline = self.loop.call_later(max(seconds, 0.0), self.transport.close)
@@ -158,23 +160,23 @@ class GuardedProtocol(HttpToolsProtocol):
             self._deadline.cancel()
             self._deadline = None
 
-    def _refuse_what_came(self, error: httptools.HttpParserError) -> None:
+    def _refuse_parsed(self, error: httptools.HttpParserError) -> None:
         if isinstance(error.__context__, TooManyWaiting):
-            self.pipeline.clear()  # none of them was begun, and the client may send them again
+            self.pipeline.clear()  # none of them was started, so the client may send them again
             self._refuse(problems.OVER_RATE)
         else:
             self._refuse(problems.BAD_REQUEST)
 
     def _refuse(self, problem: ProblemKind) -> None:
-        """Without the application: what arrived is no request. It waits for the answers to those that came before."""
+        """Responds without the application, because this is not a valid request, after the responses in flight."""
         if self._phase is Phase.BODY:  # the newest request will never be complete
             self._abandon_newest()
         self._phase = Phase.REFUSED
         self._disarm()
-        self._last_words = _raw_problem(problem)
+        self._final_response = _raw_problem(problem)
         self.app.state.runtime.metrics.requests[NO_ROUTE, NO_METHOD, str(problem.status)].inc()
         if self._answering is None or self._answering.response_complete or self._answering.disconnected:
-            self._part()
+            self._send_final_response()
 
     def _abandon_newest(self) -> None:
         if self.cycle is self._answering:
@@ -183,15 +185,15 @@ class GuardedProtocol(HttpToolsProtocol):
         else:
             self.pipeline.popleft()
 
-    def _part(self) -> None:
+    def _send_final_response(self) -> None:
         if not self.transport.is_closing():
             self._unset_keepalive_if_required()
-            self.transport.write(self._last_words)
+            self.transport.write(self._final_response)
             self._arm(LINGER_SECONDS)
 
 
 def _authority(target: bytes) -> bytes:
-    """Of an absolute-form target, `http://authority/path`, as it is written."""
+    """The authority of an absolute-form target, `http://authority/path`, exactly as sent."""
     rest = target.partition(b"://")[2]
     return rest.partition(b"/")[0].partition(b"?")[0]
 

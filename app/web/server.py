@@ -1,4 +1,8 @@
-"""uvicorn as this service runs it: one process, httptools, deadlines, and a gentle end."""
+"""uvicorn as this service runs it: one process, httptools, deadlines, and a graceful shutdown.
+
+uvicorn closes the port as soon as it is asked to stop, which resets connections that a load balancer has just opened,
+and ends with a signal's exit status. `Server` first reports not ready, keeps accepting for a while, and exits with 0.
+"""
 
 import asyncio
 import signal
@@ -16,17 +20,17 @@ from app.errors import InvalidSettings
 from app.settings import Settings
 from app.web.protocol import GuardedProtocol
 
-KEEP_ALIVE_SECONDS = 75  # longer than the idle time of common balancers (60 s), or they send into a closing connection
-DRAIN_SECONDS = 2.0  # a balancer that asks every second has seen two refusals before the port closes
-LAST_LOOK_SECONDS = 0.1  # for the requests of those who connected last to arrive, whether taken in already or not
-GRACE_SECONDS = 20  # for answers under way; each has a budget of 2 s
+KEEP_ALIVE_SECONDS = 75  # longer than the idle timeout of common load balancers (60 s), which must close first
+DRAIN_SECONDS = 2.0  # a load balancer that checks every second sees two refusals before the port closes
+LAST_REQUESTS_SECONDS = 0.1  # for requests on the connections that were opened last to arrive
+GRACE_SECONDS = 20  # for responses in flight; each has a budget of 2 s
 BACKLOG = 2048
 
 
 class Server(uvicorn.Server):
-    """Told to stop, it is not ready any more but still listens for a while; then answers under way are finished.
+    """On SIGTERM it reports not ready, keeps listening for `DRAIN_SECONDS`, then finishes the responses in flight.
 
-    Ctrl-C leaves the while out; a second signal does not wait for anybody.
+    Ctrl-C skips the listening; a second signal stops at once.
     """
 
     def __init__(self, config: uvicorn.Config, on_signal: Callable[[], None]) -> None:
@@ -47,13 +51,13 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Whoever has connected is still answered: closing the port would reset those that were not yet taken in."""
+        """Accepts the connections that wait in the backlog first: closing the port would reset them."""
         waiting = [connection for listening in sockets or [] for connection in _accept_all(listening)]
         for server in self.servers:
             server.close()
         for connection in waiting:
             await asyncio.get_running_loop().connect_accepted_socket(self._protocol, connection)
-        await asyncio.sleep(LAST_LOOK_SECONDS)
+        await asyncio.sleep(LAST_REQUESTS_SECONDS)
         await super().shutdown(sockets)
 
     def _protocol(self) -> asyncio.Protocol:
@@ -61,9 +65,9 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn, but a stop that was asked for and went well is no death by signal: the exit status is 0."""
+        """As uvicorn does, but does not raise the signal again at the end: a clean stop exits with 0."""
         if threading.current_thread() is not threading.main_thread():
-            yield  # only the main thread hears signals
+            yield  # only the main thread receives signals
             return
         before = {sig: signal.signal(sig, self.handle_exit) for sig in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -78,12 +82,12 @@ def _accept_all(listening: socket.socket) -> Iterator[socket.socket]:
     while True:
         try:
             yield listening.accept()[0]
-        except OSError:  # nobody waits
+        except OSError:  # the backlog is empty
             return
 
 
 def make_server(app: FastAPI, settings: Settings) -> Server:
-    """For an application whose lifespan the caller has entered."""
+    """For an application whose lifespan the caller has already entered."""
     config = uvicorn.Config(
         app,
         host=settings.host,
@@ -108,10 +112,10 @@ def make_server(app: FastAPI, settings: Settings) -> Server:
 
 
 def bind(settings: Settings) -> socket.socket:
-    """Where to listen. A port that is taken is told in one sentence."""
+    """The listening socket. A port that is taken is reported in one sentence."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
         reason = error.strerror or "unknown host"
-        raise InvalidSettings([f"NORMALCY_HOST and NORMALCY_PORT name no place to listen: {reason}."]) from error
+        raise InvalidSettings([f"NORMALCY_HOST and NORMALCY_PORT cannot be listened on: {reason}."]) from error

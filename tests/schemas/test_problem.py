@@ -12,7 +12,7 @@ ERRORS = (
 def test_rejected_input_lists_every_error() -> None:
     assert problem_body(INPUT_REFUSED, "r-1", ERRORS) == {
         "type": "/guide#problem-input-refused",
-        "title": "The request cannot be answered",
+        "title": "Invalid input",
         "status": 422,
         "detail": "See `errors` for everything that is wrong, by field.",
         "request_id": "r-1",

@@ -136,7 +136,7 @@ def test_a_taken_port_is_told(environment: dict[str, str], tmp_path: Path) -> No
         refused = launch(other)
         _, errors = refused.communicate(timeout=60)
     assert refused.returncode == 1
-    assert "name no place to listen" in errors.splitlines()[-1]
+    assert "cannot be listened on" in errors.splitlines()[-1]
 
 
 def test_nothing_that_was_asked_is_lost_when_it_is_told_to_stop(environment: dict[str, str]) -> None:

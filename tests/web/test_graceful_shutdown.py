@@ -34,7 +34,7 @@ def request(host: str) -> bytes:
 def test_a_request_after_the_port_has_closed_is_answered_if_its_connection_was_there(
     settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "LAST_LOOK_SECONDS", 5.0)  # so long that a slow machine is no reason to fail
+    monkeypatch.setattr(server, "LAST_REQUESTS_SECONDS", 5.0)  # so long that a slow machine is no reason to fail
     with serving(settings, models_dir) as running:
         place = urlsplit(running.url)
         address = (str(place.hostname), int(place.port or 0))
