@@ -28,6 +28,7 @@ CHECKS: list[Any] = [
 ]
 SITES = ("SoV", "AA")
 TRIES = 5
+REQUEST_ID = "X-Request-ID"  # any text is acceptable: one that is not valid is replaced
 
 
 def explore(url: str, key: str, number: int, examples: int, only: str = "") -> int:
@@ -44,8 +45,11 @@ def explore(url: str, key: str, number: int, examples: int, only: str = "") -> i
 
 def _modes(operation: Any) -> Iterator[GenerationMode]:
     yield GenerationMode.POSITIVE
-    if operation.body or any(list(group) for group in (operation.path_parameters, operation.query, operation.headers)):
-        yield GenerationMode.NEGATIVE  # without any input nothing can be unacceptable
+    parameters = [
+        one.name for group in (operation.path_parameters, operation.query, operation.headers) for one in group
+    ]
+    if operation.body or any(name != REQUEST_ID for name in parameters):
+        yield GenerationMode.NEGATIVE  # without any other input nothing can be unacceptable
 
 
 def _explore(operation: Any, mode: GenerationMode, session: Any, key: str, number: int, examples: int) -> int:
