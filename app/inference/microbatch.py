@@ -1,5 +1,8 @@
 """The micro-batcher: measurements that arrive in one iteration of the event loop are scored in one vectorised call.
 
+Only measurements of the same model with the same options share a call, and other work of the event loop runs between
+two calls: many unusual options at once cannot block it for longer than one of them takes.
+
 A single measurement does not wait: it is scored at the end of its own iteration. No query is computed with another
 version of a model than the one that was current when it arrived, because it is submitted together with that model.
 """
@@ -61,14 +64,21 @@ class MicroBatcher(Generic[Answer]):
             asyncio.get_running_loop().call_soon(self._run)
             return
         self._seen = 0
-        by_model: dict[int, list[_Waiting]] = {}
-        for _ in range(min(self._together, len(self._queue))):
-            waiting = self._queue.popleft()
-            by_model.setdefault(id(waiting.model), []).append(waiting)
+        alike = self._take_alike()
         if self._queue:
             asyncio.get_running_loop().call_soon(self._run)
-        for alike in by_model.values():
-            self._settle(alike)
+        self._settle(alike)
+
+    def _take_alike(self) -> list[_Waiting]:
+        """The first in the queue, and those behind it that can be scored in the same call."""
+        first = _options(self._queue[0])
+        alike: list[_Waiting] = []
+        others: deque[_Waiting] = deque()
+        while self._queue and len(alike) < self._together:
+            waiting = self._queue.popleft()
+            (alike if _options(waiting) == first else others).append(waiting)
+        self._queue.extendleft(reversed(others))
+        return alike
 
     def _settle(self, alike: list[_Waiting]) -> None:
         try:
@@ -87,3 +97,7 @@ class MicroBatcher(Generic[Answer]):
                 self._settle([waiting])
         elif not alike[0].answer.done():
             alike[0].answer.set_exception(error)
+
+
+def _options(waiting: _Waiting) -> tuple[int, tuple[float, ...], float]:
+    return id(waiting.model), waiting.query.thresholds, waiting.query.hdi_probability

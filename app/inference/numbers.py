@@ -140,7 +140,7 @@ def _one_by_one(
     scores = []
     with limits_allowed():
         for y, (m1, v1, m2, v2), sd in zip(diameters, moments, measurement_sd_mm, strict=True):
-            score = score_one(y, m1, v1, m2, v2, thresholds, sd * sd)
+            score = score_one(y, m1, v1, m2, v2, thresholds, sd * sd if sd > 0.0 else None)
             if score is None:
                 return None
             scores.append(score)

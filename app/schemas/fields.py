@@ -17,7 +17,15 @@ from app.schemas.requests import UNIT, MeasurementFields, OptionFields, PatientF
 
 Json = Mapping[str, Any]
 Kind = Literal["number", "text", "choice", "flag", "array", "object"]
-KINDS: dict[str, Kind] = {"number": "number", "string": "text", "boolean": "flag", "array": "array", "object": "object"}
+KINDS: dict[str, Kind] = {
+    "number": "number",
+    "integer": "number",
+    "string": "text",
+    "boolean": "flag",
+    "array": "array",
+    "object": "object",
+}
+ENDS = {"number": ("minimum", "maximum"), "text": ("minLength", "maxLength"), "array": ("minItems", "maxItems")}
 
 BATCH_ITEMS = Limit("items", "items", 0, 10_000)
 # Ranges that concern two fields, each listed after the field that carries its validator.
@@ -98,9 +106,12 @@ def _numbers(field: FieldSpec) -> Sequence[Limit]:
 def _spec(name: str, schema: Json, definitions: Json, *, required: bool) -> FieldSpec:
     if "$ref" in schema:
         schema = {**definitions[schema["$ref"].rpartition("/")[2]], **schema}
+    if "type" not in schema:
+        raise TypeError(f"{name}: a field has one type; leave out `| None` and use default_factory=_not_stated.")
     kind: Kind = "choice" if "enum" in schema else KINDS[schema["type"]]
-    ends = {"number": ("minimum", "maximum"), "text": ("minLength", "maxLength"), "array": ("minItems", "maxItems")}
-    low, high = (schema.get(end, 0) for end in ends.get(kind, ("", "")))
+    if kind in ENDS and not set(ENDS[kind]) <= schema.keys():
+        raise TypeError(f"{name}: give the field a smallest and a largest value or length, which its messages name.")
+    low, high = (schema.get(end, 0) for end in ENDS.get(kind, ("", "")))
     element = _spec(f"{name}[]", schema["items"], definitions, required=True) if kind == "array" else None
     default = schema.get("default")
     if element and isinstance(default, list) and len(default) == 1:

@@ -27,6 +27,7 @@ WHOLE_RECORD = "(record)"
 MAX_SCORES = 10_000  # of one replay, as many as a batch may have
 TOO_MANY = f"More than {MAX_SCORES} scores have this request id, because many requests used it. Choose one item."
 ENDS = frozenset({"low", "high"})
+ALWAYS_RECORDED = "reliability"  # in every answer of every version of the service
 WORDING = frozenset({"message"})
 
 
@@ -88,7 +89,8 @@ async def _replay_one(runtime: Runtime, record: Json) -> list[Difference]:
     try:
         ref = ModelRef(**record["model"])
         request = request_from_record(ref.site, record["input"])
-        output = {name: record["output"][name] for name in BODY}
+        recorded = record["output"]
+        output = {name: recorded[name] for name in BODY if name in recorded or name == ALWAYS_RECORDED}
     except (InvalidInput, LookupError, TypeError, ValueError, AttributeError):
         return [Difference(path or WHOLE_RECORD, 1.0)]  # not written by this program; verification reports it
     try:
@@ -104,10 +106,11 @@ async def _replay_one(runtime: Runtime, record: Json) -> list[Difference]:
 def differences(recorded: Any, now: Any, path: str = "", least: float = TINY) -> Iterator[Difference]:
     """Every number with its relative difference, and every text or structure that differs.
 
-    A number is compared beside itself or `least`, whichever is larger. For the ends of an interval that is its width:
-    an end that happens to lie near 0 is known no better than the other.
+    Differences are relative to the number or to `least`, whichever is larger. For the ends of an interval that is its
+    width: an end that happens to be near 0 is known no better than the other. Fields that answers gained after the
+    record was written are not compared.
     """
-    if isinstance(recorded, dict) and isinstance(now, dict) and recorded.keys() == now.keys():
+    if isinstance(recorded, dict) and isinstance(now, dict) and recorded.keys() <= now.keys():
         width = _width(recorded)
         for name in recorded.keys() - WORDING:
             inner = f"{path}.{name}" if path else name

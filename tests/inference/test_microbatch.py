@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -119,3 +120,32 @@ def test_a_request_that_was_given_up_hinders_nobody() -> None:
         return await other
 
     assert asyncio.run(main()) == 31.0
+
+
+def test_other_work_runs_between_measurements_that_cannot_share_a_call() -> None:
+    """Otherwise 64 requests with options of their own would block the event loop for the time of 64 calls."""
+    scorer, ticks = Scorer(), []
+
+    async def main() -> None:
+        batcher: MicroBatcher[float] = MicroBatcher(scorer)
+        waiting = [batcher.submit(FIRST, replace(asked(30.0 + k), hdi_probability=0.5 + k / 100)) for k in range(8)]
+        while not all(answer.done() for answer in waiting):
+            ticks.append(len(scorer.calls))
+            await asyncio.sleep(0)
+        assert [answer.result() for answer in waiting] == [30.0 + k for k in range(8)]
+
+    asyncio.run(main())
+    assert [len(diameters) for _, diameters in scorer.calls] == [1] * 8
+    assert set(range(8)) <= set(ticks)
+
+
+def test_measurements_with_the_same_options_share_a_call_whatever_arrives_between_them() -> None:
+    scorer = Scorer()
+
+    async def main() -> list[float]:
+        batcher: MicroBatcher[float] = MicroBatcher(scorer)
+        queries = [replace(asked(float(k)), thresholds=((2.0,), (3.0,))[k % 2]) for k in range(1, 7)]
+        return list(await asyncio.gather(*[batcher.submit(FIRST, query) for query in queries]))
+
+    assert asyncio.run(main()) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert [diameters for _, diameters in scorer.calls] == [[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]

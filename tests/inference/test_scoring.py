@@ -77,6 +77,12 @@ def test_a_single_answer_equals_its_place_in_any_batch() -> None:
             assert in_batch[name] == (pytest.approx(value, rel=1e-8, abs=1e-12) if isinstance(value, float) else value)
 
 
+def test_the_smallest_measurement_error_counts_in_any_batch() -> None:
+    tiny = replace(ASKED, measurement_sd_mm=1e-200)
+    assert one(tiny).score_with_measurement_error is not None
+    assert all(answer.score_with_measurement_error is not None for answer in score(MODEL, [tiny] * 8))
+
+
 def flat(answer: Answer) -> dict[str, object]:
     def walk(value: object, name: str) -> dict[str, object]:
         parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from app.domain import limits
 from app.domain.limits import Limit
+from app.schemas.base import Schema
 from app.schemas.errors import field_errors, parse
 from app.schemas.fields import leaves, request_choices, request_limits, spec
 from app.schemas.requests import (
@@ -135,3 +136,17 @@ def test_a_field_is_named_only_where_it_is_defined_and_used() -> None:
 
 def test_activation_takes_one_version() -> None:
     assert parse(ActivateRequest, {"version": "1.2.0"}).version == "1.2.0"
+
+
+class _Nullable(Schema):
+    note: str | None = None
+
+
+class _Unbounded(Schema):
+    note: str
+
+
+@pytest.mark.parametrize("model", [_Nullable, _Unbounded])
+def test_a_field_that_has_no_message_is_rejected_by_name(model: type[Schema]) -> None:
+    with pytest.raises(TypeError, match="note: "):
+        spec(model)

@@ -1,6 +1,8 @@
+from typing import Any
+
 from app.services.replay import differences, summarise
 
-RECORDED = {
+RECORDED: dict[str, Any] = {
     "score": {"hdi": {"low": 1.0, "high": 2.0}, "position": "within"},
     "advisories": [{"code": "a", "message": "m"}],
 }
@@ -38,6 +40,12 @@ def test_a_word_that_decides_something_counts_and_wording_does_not() -> None:
 def test_what_is_missing_counts() -> None:
     assert found({**RECORDED, "score": None})["fields"] == ["score"]
     assert found({**RECORDED, "advisories": []})["fields"] == ["advisories"]
+
+
+def test_fields_that_answers_gained_later_are_not_compared() -> None:
+    newer = {**RECORDED, "score": {**RECORDED["score"], "added": 1.0}, "added": None}
+    assert found(newer)["identical"] is True
+    assert found({"score": RECORDED["score"]})["identical"] is False
 
 
 def test_an_end_near_zero_is_compared_beside_the_width_of_its_interval() -> None:

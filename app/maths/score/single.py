@@ -52,11 +52,11 @@ class ScoreRow(NamedTuple):
 
 
 def score_one(
-    y: float, m1: float, v1: float, m2: float, v2: float, thresholds: tuple[float, ...], variance: float
+    y: float, m1: float, v1: float, m2: float, v2: float, thresholds: tuple[float, ...], variance: float | None
 ) -> ScoreRow | None:
-    """With the 95% HDI; None where the table of intervals does not reach."""
+    """With the 95% HDI; None where the table of intervals does not reach. `variance`: of the measurement error, if any."""
     score, sign = orient_one(y, m1, v1, m2, v2, 0.0)
-    noisy = orient_one(y, m1, v1, m2, v2, variance)[0] if variance else None
+    noisy = orient_one(y, m1, v1, m2, v2, variance)[0] if variance is not None else None
     a, b, s = score.a, score.b, score.s
     distances = [a, AT_HALF_WIDTH, *(abs(t) for t in thresholds if abs(t) != AT_HALF_WIDTH)]
     rhos = [distance / b for distance in distances]
