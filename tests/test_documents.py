@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 from typer.main import get_command
 
+import app
 from app.cli.main import cli
 from app.domain.reliability import DECIDING_ORDER
 from app.domain.scopes import Scope
@@ -23,6 +25,7 @@ from app.web.guide import NOT_IN_USE, chapter
 from tests.documents import ALL, GUIDE, README, ROOT, WRITTEN, commands, spans
 
 NOT_THERE_YET = {"normalcy conformance"}
+PAPER_AUTHORS = ["Bindini", "Perini", "Nistri", "Davis", "Frasconi"]
 LOGGED = re.compile(r"""\.(?:info|warning|error)\(\s*"([a-z ]+)\"""")
 
 
@@ -168,3 +171,27 @@ def test_the_readme_says_whom_the_shipped_models_cover() -> None:
         text = " ".join(README.replace("> ", "").split())
         assert f"ages from {youngest} to {oldest} years and a body mass index up to {high:.0f} kg/m²" in text
         assert f"ages from {youngest} to {oldest} years, a body mass index from {low:.1f} to {high:.0f} kg/m²" in text
+
+
+def test_every_release_says_which_numbers_moved() -> None:
+    releases = (ROOT / "CHANGELOG.md").read_text("utf-8").split("\n## ")[1:]
+    assert releases[0].startswith("[Unreleased]")
+    assert f"[{app.__version__}]" in {release.split()[0] for release in releases}
+    assert [release.split()[0] for release in releases if "\n### Numbers that moved\n" not in release] == []
+
+
+def test_the_citation_names_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert citation["version"] == app.__version__
+    [paper] = citation["references"]
+    assert [author["family-names"] for author in paper["authors"]] == PAPER_AUTHORS
+    assert all(name in README for name in (*PAPER_AUTHORS, paper["title"].split(" in ")[0]))
+
+
+def test_hooks_use_the_tools_of_make_check() -> None:
+    [local] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"]
+    tools = {hook["entry"].split()[0].removeprefix(".venv/dev/bin/") for hook in local["hooks"]}
+    used = set(re.findall(r"\$\(DEV\)/bin/([a-z-]+)", (ROOT / "Makefile").read_text("utf-8")))
+    assert local["repo"] == "local"
+    assert tools == {"ruff", "mypy", "lint-imports"}
+    assert tools <= used
