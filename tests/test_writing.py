@@ -8,8 +8,12 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 # Only words that are never right here; the table in CONTRIBUTING.md has more. A part of a name counts too: `door_of`.
-WORDS = ["desks", "reign", "reigns", "watcher"]
+WORDS = [
+    "anew", "deaf", "desk", "desks", "door", "doors", "envelope", "envelopes", "gentle", "mended", "reign", "reigns",
+    "shelf", "stranger", "strangers", "told", "visiting", "watcher", "wears",
+]  # fmt: skip
 FORBIDDEN = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(WORDS)})(?![A-Za-z])", re.IGNORECASE)
+STEM = re.compile(r"s$|ed$|ing$")
 SUFFIXES = {".py", ".md", ".html", ".js", ".css", ".sh", ".yml", ".toml"}
 # They say which words we do not use.
 LISTS = {"CONTRIBUTING.md", "tests/test_writing.py"}
@@ -47,4 +51,4 @@ def test_parts_of_other_words_are_not_found() -> None:
 
 def test_the_writing_guide_lists_every_word() -> None:
     guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Writing guide")[2]
-    assert [word for word in WORDS if word.rstrip("s") not in guide and word not in guide] == []
+    assert [word for word in WORDS if not re.search(rf"\b{STEM.sub('', word)}", guide)] == []

@@ -161,7 +161,7 @@ class HeteroscedasticPosterior:
     def _sums(self, X: Array) -> Array:
         """[4, N]"""
         block, points = min(len(X), BLOCK_ROWS), len(self.f1.Z)
-        # Memory asked from the system anew for each block doubled the time.
+        # Allocating new memory for each block doubled the time.
         space = np.empty((block, points + len(self.f2.Z)))
         space1, space2 = np.empty((block, points)), np.empty((block, len(self.f2.Z)))
         sums = np.empty((4, len(X)))
