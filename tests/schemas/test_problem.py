@@ -31,7 +31,7 @@ def test_a_detail_of_the_service_replaces_the_fixed_one() -> None:
     assert problem_body(DEFECT, "r-1", detail="The golden cases failed.")["detail"] == "The golden cases failed."
 
 
-def test_kinds_are_told_apart_and_every_status_of_the_contract_has_one() -> None:
+def test_kinds_differ_and_every_status_of_the_contract_has_one() -> None:
     assert len({problem.slug for problem in PROBLEMS}) == len(PROBLEMS)
     contract = {400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 431, 500, 503}
     assert {problem.status for problem in PROBLEMS} == contract

@@ -23,7 +23,10 @@ def running(settings: Settings, models_dir: Path) -> Iterator[Running]:
         yield service
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["precompiled", "fastapi"])
+PRECOMPILED = [pytest.param(True, id="precompiled"), pytest.param(False, id="fastapi", marks=pytest.mark.slow)]
+
+
+@pytest.fixture(scope="module", params=PRECOMPILED)
 def shared(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, models_dir: Path
 ) -> Iterator[Running]:

@@ -1,4 +1,4 @@
-"""Told to stop, the service answers those who have connected, also if their request arrives last of all."""
+"""While the service stops, it still answers the callers that are connected, even if their request arrives late."""
 
 import json
 import socket

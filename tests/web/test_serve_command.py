@@ -130,7 +130,7 @@ def test_a_refusal_to_start_is_one_sentence(environment: dict[str, str], given: 
     assert "Traceback" not in errors
 
 
-def test_a_taken_port_is_told(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_taken_port_is_reported(environment: dict[str, str], tmp_path: Path) -> None:
     with process(environment) as service:
         other = environment | {"NORMALCY_PORT": service.url.rsplit(":", 1)[1], "NORMALCY_DATA_DIR": str(tmp_path / "b")}
         refused = launch(other)
@@ -139,7 +139,7 @@ def test_a_taken_port_is_told(environment: dict[str, str], tmp_path: Path) -> No
     assert "cannot be listened on" in errors.splitlines()[-1]
 
 
-def test_nothing_that_was_asked_is_lost_when_it_is_told_to_stop(environment: dict[str, str]) -> None:
+def test_no_request_is_lost_when_it_is_stopped(environment: dict[str, str]) -> None:
     """Clients that ask without pause see answers until the connection is closed between two of them."""
     failures: list[str] = []
     answered: list[str] = []
