@@ -54,7 +54,7 @@ class ScoreRow(NamedTuple):
 def score_one(
     y: float, m1: float, v1: float, m2: float, v2: float, thresholds: tuple[float, ...], variance: float | None
 ) -> ScoreRow | None:
-    """With the 95% HDI; None where the table of intervals does not reach. `variance`: of the measurement error, if any."""
+    """With the 95% HDI; None outside the table of intervals. `variance`: of the measurement error, if any."""
     score, sign = orient_one(y, m1, v1, m2, v2, 0.0)
     noisy = orient_one(y, m1, v1, m2, v2, variance)[0] if variance is not None else None
     a, b, s = score.a, score.b, score.s
