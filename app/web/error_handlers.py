@@ -82,17 +82,22 @@ async def handle_http_exception(request: Request, error: HTTPException) -> Respo
 
 
 def _field_errors(request: Request, error: RequestValidationError) -> list[FieldError]:
-    in_body = [one for one in error.errors() if one["loc"][0] == "body"]
-    found = [_parameter_error(one) for one in error.errors() if one not in in_body]
+    in_body: list[dict[str, Any]] = []
+    by_parameter: dict[str, dict[str, Any]] = {}
+    for one in error.errors():
+        if one["loc"][0] == "body":
+            in_body.append(one)
+        elif one["type"] != "none_required":  # an optional parameter also fails to be None
+            by_parameter.setdefault(one["loc"][1], one)
+    found = [_parameter_error(str(name), one) for name, one in by_parameter.items()]
     if in_body:
         [body] = request.scope["route"].dependant.body_params
         found += field_errors(body.field_info.annotation, in_body, error.body)
     return found
 
 
-def _parameter_error(error: dict[str, Any]) -> FieldError:
+def _parameter_error(name: str, error: dict[str, Any]) -> FieldError:
     """Validators of path and query parameters raise PydanticCustomError with one of our codes and a sentence's end."""
-    name = str(error["loc"][-1])
     is_ours = error["type"] in CODES
     return field_error(
         error["type"] if is_ours else "wrong_type", name, f"{name} {error['msg'] if is_ours else 'is invalid.'}"

@@ -58,16 +58,23 @@ def test_pages_run_through_time_without_gap_or_repeat(audited: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    "query",
+    ("query", "errors"),
     [
-        {"from": "soon"},
-        {"to": "9999-12-31T23:59:59-12:00"},
-        {"form": "2026-01-01"},
-        [("from", "2026"), ("from", "2026")],
+        ({"from": "soon"}, [("wrong_type", "from")]),
+        ({"to": "9999-12-31T23:59:59-12:00"}, [("wrong_type", "to")]),
+        ({"from": "soon", "to": "late"}, [("wrong_type", "from"), ("wrong_type", "to")]),
+        ({"cursor": ""}, [("wrong_type", "cursor")]),
+        ({"form": "2026-01-01"}, [("unknown_field", "(query)")]),
+        ([("from", "2026"), ("from", "2026")], [("unknown_field", "(query)")]),
     ],
 )
-def test_a_question_that_is_not_understood_is_refused(audited: Running, query: Any) -> None:
-    assert audited.client.get("/v1/audit/records", params=query).status_code == 422
+def test_an_invalid_query_is_refused_by_the_name_of_each_parameter(
+    audited: Running, query: Any, errors: list[tuple[str, str]]
+) -> None:
+    answer = audited.client.get("/v1/audit/records", params=query)
+    assert answer.status_code == 422
+    assert [(error["code"], error["field"]) for error in answer.json()["errors"]] == errors
+    assert all(error["message"].startswith(error["field"]) for error in answer.json()["errors"][:-1])
 
 
 def test_strange_ids_and_sites_are_unknown_and_no_defect(audited: Running) -> None:
