@@ -22,6 +22,8 @@ from tests.audit.recording import writes_blocked
 from tests.cli.running import READING, Normalcy, tamper
 from tests.web.serving import on_database, records
 
+pytestmark = pytest.mark.slow
+
 SCORE = ("score", "--site", "SoV", *READING, "--subject", "patient 4711", "--json")
 
 

@@ -24,6 +24,8 @@ from tests.postgres import PostgresServer
 from tests.web.serving import READING, SCORE, Running, bearer, create_key, on_database, serving
 from tests.web.test_fail_closed import careless
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def own_models(models_dir: Path, tmp_path: Path) -> Path:

@@ -12,6 +12,8 @@ from tests.web.serving import READING, SCORE, Running, create_key, serving
 from tests.web.test_pipelining import answers
 from tests.web.test_protocol import connect, everything
 
+pytestmark = pytest.mark.slow
+
 BODY = json.dumps(READING).encode()
 
 

@@ -19,6 +19,8 @@ from tests.web.serving import READING, SCORE, Running
 from tests.web.test_fail_closed import nothing_can_be_written
 from tests.web.test_protocol import connect, everything
 
+pytestmark = pytest.mark.slow
+
 ANSWER = re.compile(rb"HTTP/1\.1 (\d{3}) .*?\r\n\r\n", re.DOTALL)
 T = TypeVar("T")
 LENGTH = re.compile(rb"content-length: (\d+)")

@@ -9,6 +9,8 @@ import pytest
 from app.web import protocol
 from tests.web.serving import READING, SCORE, Running
 
+pytestmark = pytest.mark.slow
+
 BODY = json.dumps(READING).encode()
 
 

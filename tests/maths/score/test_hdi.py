@@ -21,6 +21,7 @@ def score(rho: float, s2: float) -> Oriented:
     return oriented(np.array([rho]), np.array([1.0]), np.array([s2]))
 
 
+@pytest.mark.slow
 def test_intervals_and_exceedances_are_those_of_mpmath() -> None:
     report = check_reference(REFERENCE)
     assert report.cases >= 500
@@ -38,12 +39,14 @@ def test_the_reference_spans_what_is_promised() -> None:
     assert max(case.last_correction for case in cases) < 1e-9
 
 
+@pytest.mark.slow
 def test_no_random_case_goes_unproven() -> None:
     assert self_check(4000, seed=7).failures == 0
 
 
 @settings(deadline=None, max_examples=40)
 @given(rho=scores.rho, s2=scores.s2, mass=scores.mass, sign=scores.sign)
+@pytest.mark.slow
 def test_the_fast_way_finds_what_the_safe_way_finds(rho: float, s2: float, mass: float, sign: float) -> None:
     moments = scores.plain(s2)
     fast, safe = normalcy.hdi(sign * rho, moments, mass), normalcy.safe_hdi(sign * rho, moments, mass)
