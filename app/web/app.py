@@ -53,6 +53,6 @@ def create_app(settings: Settings, *, precompiled: bool = True) -> FastAPI:
     application.state.precompiled = precompiled
     add_error_handlers(application)
     add_middleware(application)
-    for router in ROUTERS:
-        application.include_router(router)
+    # As include_router does, but without the wrapper that it puts around a router: that costs every request time.
+    application.router.routes.extend(ROUTES)
     return application

@@ -1,8 +1,7 @@
-"""Plain ASGI middleware, outermost first: response headers, HEAD, metrics, unexpected errors, limits on headers."""
+"""Plain ASGI middleware: HEAD requests; request ids, response headers, metrics, defects and limits on headers."""
 
 import re
 import time
-from collections.abc import Callable
 
 import structlog
 import uuid_utils
@@ -10,7 +9,7 @@ from fastapi import FastAPI
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.observability import describe_failure
+from app.observability import Metrics, describe_failure
 from app.schemas import problem as problems
 from app.web.error_handlers import THROTTLED_SECONDS, throttle_anonymous
 from app.web.problems import ProblemException, problem_response
@@ -19,7 +18,7 @@ from app.web.security import runtime_of
 LARGEST_HEADERS = 16 * 1024  # bytes of address, names and values, with 4 for the separators of each
 MOST_HEADERS = 100
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-NO_ROUTE = "none"  # metrics never repeat the address: it is the caller's text
+NO_ROUTE = "none"
 
 # A page that needs more (scripts, styles) sends its own policy; everything else loads nothing and is not cached.
 SECURITY_HEADERS = {
@@ -33,40 +32,8 @@ SECURITY_HEADERS = {
 
 def add_middleware(app: FastAPI) -> None:
     """The last one that is added is the outermost."""
-    middleware: tuple[Callable[[ASGIApp], ASGIApp], ...] = (
-        HeaderLimits,
-        UnexpectedErrors,
-        RequestMetrics,
-        HeadRequests,
-        ResponseHeaders,
-    )
-    for one in middleware:
-        app.add_middleware(one)
-
-
-class ResponseHeaders:
-    """Gives every request an id, and every response that id and the security headers."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        request_id = _request_id(scope)
-        scope.setdefault("state", {})["request_id"] = request_id.decode()
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                own = {name for name, _ in message["headers"]}
-                added = [item for item in SECURITY_HEADERS.items() if item[0] not in own]
-                if runtime_of(scope).is_draining:
-                    added.append((b"connection", b"close"))  # the next request goes to another process
-                message["headers"] = [*message["headers"], (b"x-request-id", request_id), *added]
-            await send(message)
-
-        await self.app(scope, receive, send_with_headers)
+    app.add_middleware(RequestContext)
+    app.add_middleware(HeadRequests)
 
 
 class HeadRequests:
@@ -86,8 +53,9 @@ class HeadRequests:
         await self.app({**scope, "method": "GET"}, receive, send_without_body)
 
 
-class RequestMetrics:
-    """Counts and times every request by the template of its route."""
+class RequestContext:
+    """What every request gets: an id, a limit on its headers, and an answer to defects. What every response gets: that
+    id, the security headers, and a count. One class, because every layer of its own costs each request time."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -96,64 +64,50 @@ class RequestMetrics:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 0
+        request_id = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = request_id.decode()
+        runtime, began, status = runtime_of(scope), time.perf_counter(), 0
 
-        async def send_and_note_status(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                own = {name for name, _ in message["headers"]}
+                added = [item for item in SECURITY_HEADERS.items() if item[0] not in own]
+                if runtime.is_draining:
+                    added.append((b"connection", b"close"))  # the next request goes to another process
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id), *added]
             await send(message)
 
         try:
-            await self.app(scope, receive, send_and_note_status)
-        finally:
-            metrics, route = runtime_of(scope).metrics, scope.get("route")
-            template = route.path if route is not None else NO_ROUTE
-            metrics.requests[template, scope["method"], str(status)].inc()
-            metrics.request_seconds[template,].observe(time.perf_counter() - began - scope.get(THROTTLED_SECONDS, 0.0))
-
-
-class UnexpectedErrors:
-    """Answers a defect with 500 and logs where it happened, never with which values."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        has_started = False
-
-        async def send_and_note_start(message: Message) -> None:
-            nonlocal has_started
-            has_started = True
-            await send(message)
-
-        try:
-            await self.app(scope, receive, send_and_note_start)
+            if _has_too_large_headers(scope):
+                await _refuse_headers(scope, receive, send_with_headers)
+            else:
+                await self.app(scope, receive, send_with_headers)
         except ClientDisconnect:
             pass  # before the request was complete, so there is nothing to answer
         except Exception as error:  # noqa: BLE001 - any defect must be answered and logged, and must not end the process
-            request_id = scope["state"]["request_id"]
-            structlog.get_logger("web").error("defect", request_id=request_id, **describe_failure(error))
-            if not has_started:
-                await problem_response(ProblemException(problems.DEFECT), request_id)(scope, receive, send)
+            structlog.get_logger("web").error("defect", request_id=request_id.decode(), **describe_failure(error))
+            if not status:
+                response = problem_response(ProblemException(problems.DEFECT), request_id.decode())
+                await response(scope, receive, send_with_headers)
+        finally:
+            seconds = time.perf_counter() - began - scope.get(THROTTLED_SECONDS, 0.0)
+            _count(runtime.metrics, scope, status, seconds)
 
 
-class HeaderLimits:
-    """Refuses headers that are too large or too many."""
+async def _refuse_headers(scope: Scope, receive: Receive, send: Send) -> None:
+    await throttle_anonymous(scope)
+    response = problem_response(ProblemException(problems.HEADERS_TOO_LARGE), scope["state"]["request_id"])
+    await response(scope, receive, send)
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _has_too_large_headers(scope):
-            await self.app(scope, receive, send)
-            return
-        await throttle_anonymous(scope)
-        response = problem_response(ProblemException(problems.HEADERS_TOO_LARGE), scope["state"]["request_id"])
-        await response(scope, receive, send)
+def _count(metrics: Metrics, scope: Scope, status: int, seconds: float) -> None:
+    """By the template of the route; the address itself is the caller's text."""
+    route = scope.get("route")
+    template = route.path if route is not None else NO_ROUTE
+    metrics.requests[template, scope["method"], str(status)].inc()
+    metrics.request_seconds[template,].observe(seconds)
 
 
 def _has_too_large_headers(scope: Scope) -> bool:

@@ -10,7 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.errors import MalformedJson
 from app.formats import strict_json
 from app.web import error_handlers, middleware
-from app.web.middleware import ResponseHeaders
+from app.web.middleware import RequestContext
 from app.web.problems import ProblemException, problem_response
 from app.web.protocol import GuardedProtocol
 from app.web.route import StrictRequest
@@ -63,9 +63,9 @@ def plain_text(patch: Patch) -> None:
 
 
 def no_id(patch: Patch) -> None:
-    called = ResponseHeaders.__call__
+    called = RequestContext.__call__
 
-    async def call(self: ResponseHeaders, scope: Scope, receive: Receive, send: Send) -> None:
+    async def call(self: RequestContext, scope: Scope, receive: Receive, send: Send) -> None:
         async def stripped(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [item for item in message["headers"] if item[0] != b"x-request-id"]
@@ -73,7 +73,7 @@ def no_id(patch: Patch) -> None:
 
         await called(self, scope, receive, stripped)
 
-    patch.setattr(ResponseHeaders, "__call__", call)
+    patch.setattr(RequestContext, "__call__", call)
 
 
 def mixed_up(patch: Patch) -> None:
