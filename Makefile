@@ -53,19 +53,18 @@ serve: $(SERVE)/.ready ## install what serving needs, start the service on 127.0
 train-env: $(TRAIN)/.ready ## install what training needs
 
 .PHONY: test
-test: $(DEV)/.ready ## install everything, run the tests (on Python 3.13: all but training)
-	$(DEV)/bin/python -m pytest -n auto --dist loadfile
+test: fast-test slow-test ## install everything, run the tests (on Python 3.13: all but training)
 
 .PHONY: openapi-tools
 openapi-tools: $(OPENAPI)/.ready ## install what lints the OpenAPI document and generates clients from it (needs npm)
 
 .PHONY: fast-test
 fast-test: $(DEV)/.ready ## run the tests that need no TensorFlow, PostgreSQL or browser
-	$(DEV)/bin/python -m pytest --fast -q -n auto --dist loadfile $(PYTEST_OPTIONS)
+	$(DEV)/bin/python -m pytest --fast -q -n auto --dist loadfile $(FAST_OPTIONS)
 
 .PHONY: slow-test
 slow-test: $(DEV)/.ready ## run the tests that `make fast-test` leaves out
-	$(DEV)/bin/python -m pytest --not-fast -n auto --dist loadfile $(PYTEST_OPTIONS)
+	$(DEV)/bin/python -m pytest --not-fast -n auto --dist loadfile
 
 .PHONY: coverage
 coverage: $(DEV)/.ready ## run all tests and report the lines of app/ that none of them ran (slower by half)
