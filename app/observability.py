@@ -49,7 +49,7 @@ class Metrics:
     audit_durable: Gauge
     audit_failures: Counter
     audit_dropped: Counter
-    refusals_summed: Counter
+    refusals_aggregated: Counter
     key_expiry_seconds: Gauge
     checkpoint_age_seconds: Gauge
     checkpoint_failures: Counter
@@ -89,7 +89,7 @@ def make_metrics() -> Metrics:
         ),
         audit_failures=Counter("normalcy_audit_failures", "Failed audit commits.", registry=r),
         audit_dropped=Counter("normalcy_audit_dropped", "Refusals that could not be recorded.", registry=r),
-        refusals_summed=Counter("normalcy_refusals_summed", "Refusals recorded in summaries.", registry=r),
+        refusals_aggregated=Counter("normalcy_refusals_summed", "Refusals recorded in summaries.", registry=r),
         key_expiry_seconds=Gauge(
             "normalcy_key_expiry_seconds", "Time until the next API key expires; +Inf if none will.", registry=r
         ),

@@ -91,7 +91,7 @@ class RefusalRecorder:
             if self._writer.offer(refusal):
                 return
         (self._authenticated if is_authenticated else self._anonymous).add(refusal)
-        self._metrics.refusals_summed.inc()
+        self._metrics.refusals_aggregated.inc()
 
     def close(self) -> None:
         """Before the writer stops: writes the last ones, and counts those that the queue does not take."""

@@ -9,10 +9,10 @@ from app.benchmark.reference import ReferenceCase, read_reference
 from app.errors import UnverifiedResult
 from app.maths.moments import Array, Intervals, Moments
 from app.maths.score import normalcy
+from app.maths.score.canonical_form import ignore_float_warnings, orient
 from app.maths.score.hdi_search import proven
-from app.maths.score.oriented import limits_allowed, orient
-from app.maths.score.single import score_one
-from app.maths.score.tables import MASS, PROOF, find_intervals, interval_table
+from app.maths.score.interval_table import MASS, PROOF, find_intervals, interval_table
+from app.maths.score.score_one import score_one
 
 END_POINT_LIMIT = 1e-6  # of the width
 EXCEEDANCE_LIMIT = 1e-10
@@ -85,7 +85,7 @@ def _errors(cases: list[ReferenceCase]) -> Array:
 
 def answered_hdi(y: Array, moments: Moments, mass: float) -> Intervals:
     """As answers have it: one person with floats, many from the table, and from the solver where neither serves."""
-    with limits_allowed():
+    with ignore_float_warnings():
         if y.size == 1 and mass == MASS:
             m1, v1, m2, v2 = (float(column[0]) for column in (moments.m1, moments.v1, moments.m2, moments.v2))
             row = score_one(float(y[0]), m1, v1, m2, v2, (2.0,), None)
@@ -126,7 +126,7 @@ def _unproven(y: Array, moments: Moments, mass: float) -> int:
         interval = answered_hdi(y, moments, mass)
     except UnverifiedResult:
         return int(y.size)
-    with limits_allowed():
+    with ignore_float_warnings():
         score, sign = orient(y, moments, 0.0, y.shape)
         ends = np.sort(sign * np.stack((interval.low, interval.high)), axis=0)
         point = score.is_point & (ends == score.a).all(axis=0)
@@ -169,7 +169,7 @@ def shortest_window(sample: Array, mass: float) -> Intervals:
 
 
 def check_table(cases: int = 10_000, seed: int = 0) -> float:
-    """The largest error of the table of intervals at random points, beside d (see app/maths/score/tables.py)."""
+    """The largest error of the table of intervals at random points, relative to d (maths/score/interval_table.py)."""
     return interval_table().check(cases, seed)
 
 

@@ -19,7 +19,7 @@ from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array
 from app.maths.score import normalcy, predictive
 from app.maths.statistics.metrics import weighted_kendall_tau
-from app.training.bodies import ADULT_FROM_YEARS
+from app.training.body_sizes import ADULT_FROM_YEARS
 from app.training.cohort import SITES, SimulatedPeople, measured, simulate_cohort
 from app.training.fit import fit
 from app.training.recipe import Recipe

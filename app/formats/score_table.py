@@ -12,7 +12,7 @@ from typing import Any
 from app.domain.card import ModelRef
 from app.errors import FieldError, InvalidInput, InvalidTable
 from app.files import decimal_number
-from app.formats.tables import RAGGED, Column, Row
+from app.formats.table_files import RAGGED, Column, Row
 from app.schemas.errors import did_you_mean, field_error, parse
 from app.schemas.fields import FieldSpec, leaves, nested, spec
 from app.schemas.requests import ScoreRequest, SiteRequest

@@ -72,7 +72,7 @@ Words = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ScoredMeasurement:
     """A measurement with everything that the summaries say about it."""
 
     site: str
@@ -91,13 +91,13 @@ def intended_use(*, simulated: bool) -> str:
     return f"{EVALUATION}: it was trained on simulated people. {INTENDED_USE}" if simulated else INTENDED_USE
 
 
-def summarise(judged: Judged, *, simulated: bool) -> Summary:
+def summarise(judged: ScoredMeasurement, *, simulated: bool) -> Summary:
     """Both texts. Where the score is withheld they say why, and nothing about the score."""
     opening = EVALUATION if simulated else ""
     return Summary(_clinician_text(judged, opening), _patient_text(judged, opening))
 
 
-def _clinician_text(judged: Judged, opening: str) -> str:
+def _clinician_text(judged: ScoredMeasurement, opening: str) -> str:
     """`opening` goes before everything else; it may be empty."""
     answer = judged.answer
     if answer.score is None or answer.reference is None:
@@ -123,12 +123,12 @@ def _clinician_why(reason: Finding | None) -> str:
     return IMPRECISE[reason.verdict] if reason.code == WIDE else continued(reason.message)
 
 
-def _measurement(judged: Judged) -> str:
+def _measurement(judged: ScoredMeasurement) -> str:
     patient, diameter = person(judged.query.patient), as_given(judged.query.diameter_mm)
     return f"the {diameter} mm measured at {_clinician_place(judged.site)} in this {patient}"
 
 
-def _clinician_measured(judged: Judged, reference: Reference) -> str:
+def _clinician_measured(judged: ScoredMeasurement, reference: Reference) -> str:
     covered = judged.answer.reliability.verdict != "not_reliable"
     expected, range_name = ("expected", "reference range") if covered else ("the model would expect", "range")
     interval = reference.interval_mm
@@ -148,7 +148,7 @@ def _clinician_scored(score: Score, tails: Tails) -> str:
     return f"giving a normalcy score of {two_digits(score.expected_ns)} ({interval}); {_probabilities(tails)}"
 
 
-def _clinician_with_measurement_error(judged: Judged) -> str:
+def _clinician_with_measurement_error(judged: ScoredMeasurement) -> str:
     score, tails = judged.answer.score_with_measurement_error, judged.tails_with_measurement_error
     if score is None or tails is None:
         return ""
@@ -165,7 +165,7 @@ def _ends(hdi: Hdi) -> str:
     return f"{two_digits(hdi.low)} to {two_digits(hdi.high)}"
 
 
-def _patient_text(judged: Judged, opening: str) -> str:
+def _patient_text(judged: ScoredMeasurement, opening: str) -> str:
     """`opening` goes before everything else; it may be empty."""
     words = CHILD if is_child(judged.query.patient) else ADULT
     return " ".join(
@@ -181,7 +181,7 @@ def plain_reason(reason: Finding | None, words: Words = ADULT) -> str:
     return PLAIN_REASONS.get((reason.code, reason.about), PATIENT_NOT_COVERED).format_map(words)
 
 
-def _patient_sentences(judged: Judged, words: Words) -> Iterator[str]:
+def _patient_sentences(judged: ScoredMeasurement, words: Words) -> Iterator[str]:
     answer, why = judged.answer, plain_reason(judged.deciding, words)
     if answer.score is None or answer.reference is None:
         yield _withheld(judged, why, words)
@@ -193,7 +193,7 @@ def _patient_sentences(judged: Judged, words: Words) -> Iterator[str]:
     yield from _patient_with_measurement_error(judged)
 
 
-def _withheld(judged: Judged, why: str, words: Words) -> str:
+def _withheld(judged: ScoredMeasurement, why: str, words: Words) -> str:
     diameter, where = as_given(judged.query.diameter_mm), _patient_place(judged.site, words)
     return f"{why}, so no score is given for the {diameter} mm measured at {where}."
 
@@ -203,7 +203,7 @@ def _warned(reliability: Reliability, why: str) -> Iterator[str]:
         yield PATIENT_WARNINGS[reliability.verdict].format(why=why)
 
 
-def _patient_measured(judged: Judged, words: Words) -> str:
+def _patient_measured(judged: ScoredMeasurement, words: Words) -> str:
     return f"{_patient_place(judged.site, words)} measures {as_given(judged.query.diameter_mm)} mm across."
 
 
@@ -229,7 +229,7 @@ def _patient_scored(score: Score, tails: Tails, words: Words) -> str:
     )
 
 
-def _patient_with_measurement_error(judged: Judged) -> Iterator[str]:
+def _patient_with_measurement_error(judged: ScoredMeasurement) -> Iterator[str]:
     score, tails = judged.answer.score_with_measurement_error, judged.tails_with_measurement_error
     if score is not None and tails is not None:
         error = error_as_given(judged.query.measurement_sd_mm)

@@ -6,8 +6,8 @@ from typing import Protocol
 import numpy as np
 
 from app.domain.card import Comparators, ModelCard, ModelRef
-from app.formats.answer import model_provenance
-from app.inference.judging import Judge
+from app.formats.response import model_provenance
+from app.inference.reliability_rules import ReliabilityRules
 from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array, Moments
 from app.maths.statistics.linear import LinearReference
@@ -28,11 +28,11 @@ class LoadedModel:
     executor: Executor
     linear: LinearReference = field(init=False)  # the comparators of the card
     provenance: ModelProvenance = field(init=False)  # how responses name the model
-    judge: Judge = field(init=False, repr=False, compare=False)  # by the card
+    reliability_rules: ReliabilityRules = field(init=False, repr=False, compare=False)  # by the card
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "linear", _linear_reference(self.card.comparators))
-        object.__setattr__(self, "judge", Judge(self.card))
+        object.__setattr__(self, "reliability_rules", ReliabilityRules(self.card))
         object.__setattr__(self, "provenance", model_provenance(self.ref, self.card))
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 from app.domain.context import AgeTransform, covariates
 from app.domain.golden import GoldenCase, GoldenInput, GoldenMoments, GoldenOutputs
 from app.inference.executor import Executor, LoadedModel
-from app.inference.numbers import score_numbers
+from app.inference.measurement_numbers import score_numbers
 from app.maths.moments import Array, Moments
 from app.maths.score import normalcy, predictive
 from app.maths.score.thresholds import threshold_diameter

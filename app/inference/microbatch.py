@@ -18,7 +18,7 @@ from app.inference.executor import LoadedModel
 
 Answer = TypeVar("Answer")
 
-TOGETHER = 64  # measurements of one call; more would block the event loop for over 10 ms
+MAX_BATCH = 64  # measurements of one call; more would block the event loop for over 10 ms
 CAPACITY = 512  # measurements in the queue; as many as may wait for their record
 
 
@@ -34,7 +34,7 @@ class MicroBatcher(Generic[Answer]):
     def __init__(
         self,
         score: Callable[[LoadedModel, Sequence[ScoreQuery]], Sequence[Answer]],
-        together: int = TOGETHER,
+        together: int = MAX_BATCH,
         capacity: int = CAPACITY,
     ) -> None:
         self._score, self._together, self._capacity = score, together, capacity
@@ -67,7 +67,7 @@ class MicroBatcher(Generic[Answer]):
         alike = self._take_alike()
         if self._queue:
             asyncio.get_running_loop().call_soon(self._run)
-        self._settle(alike)
+        self._resolve(alike)
 
     def _take_alike(self) -> list[_Waiting]:
         """The first in the queue, and those behind it that can be scored in the same call."""
@@ -80,21 +80,21 @@ class MicroBatcher(Generic[Answer]):
         self._queue.extendleft(reversed(others))
         return alike
 
-    def _settle(self, alike: list[_Waiting]) -> None:
+    def _resolve(self, alike: list[_Waiting]) -> None:
         try:
             answers = self._score(alike[0].model, [waiting.query for waiting in alike])
         except Exception as error:  # noqa: BLE001 - it belongs to the request
-            self._settle_failure(alike, error)
+            self._resolve_failure(alike, error)
             return
         for waiting, answer in zip(alike, answers, strict=True):
             if not waiting.answer.done():  # its request was given up
                 waiting.answer.set_result(answer)
 
-    def _settle_failure(self, alike: list[_Waiting], error: Exception) -> None:
+    def _resolve_failure(self, alike: list[_Waiting], error: Exception) -> None:
         """One bad measurement fails its own request, not those that arrived with it."""
         if len(alike) > 1:
             for waiting in alike:
-                self._settle([waiting])
+                self._resolve([waiting])
         elif not alike[0].answer.done():
             alike[0].answer.set_exception(error)
 

@@ -8,10 +8,10 @@ from app.domain.query import ScoreQuery
 from app.domain.reliability import Finding
 from app.domain.score import Tails, position
 from app.inference.executor import LoadedModel
-from app.inference.judging import advise
-from app.inference.numbers import FindIntervals, NumberRow, number_rows
-from app.maths.score.single import Location
-from app.maths.score.tables import MASS, find_intervals
+from app.inference.measurement_numbers import FindIntervals, NumberRow, number_rows
+from app.inference.reliability_rules import advise
+from app.maths.score.interval_table import MASS, find_intervals
+from app.maths.score.score_one import Location
 from app.schemas.answers import (
     Answer,
     Comparators,
@@ -87,10 +87,10 @@ def _score_alike(model: LoadedModel, queries: Sequence[ScoreQuery], find: FindIn
 
 def _scored(model: LoadedModel, query: ScoreQuery, row: NumberRow) -> Scored:
     found, patient = row.score, query.patient
-    percentile = model.judge.percentile(found.context_width)
-    ruling = model.judge.rule(patient, query.convention, found.context_width, percentile)
-    verdict = ruling.verdict
-    reliability = Reliability(verdict, found.context_width, percentile, ruling.reasons)
+    percentile = model.reliability_rules.percentile(found.context_width)
+    assessment = model.reliability_rules.rule(patient, query.convention, found.context_width, percentile)
+    verdict = assessment.verdict
+    reliability = Reliability(verdict, found.context_width, percentile, assessment.reasons)
     tails = Tails(found.location.above_2, found.location.below_minus_2)
     noisy = found.without_error if query.measurement_sd_mm > 0.0 else None
     if verdict == "not_reliable" and not query.include_unreliable:
@@ -100,12 +100,12 @@ def _scored(model: LoadedModel, query: ScoreQuery, row: NumberRow) -> Scored:
             Score(found.expected_ns, *_hdi_and_exceedance(found.location, query), position(tails)),
             ScoreWithMeasurementError(*_hdi_and_exceedance(noisy, query)) if noisy else None,
             _reference(row, query.thresholds),
-            _comparators(query, row, ruling.is_outside_training_range),
+            _comparators(query, row, assessment.is_outside_training_range),
             reliability,
             advise(query, found.expected_ns, verdict),
         )
     with_error = Tails(noisy.above_2, noisy.below_minus_2) if noisy else None
-    return Scored(answer, tails, with_error, ruling.findings)
+    return Scored(answer, tails, with_error, assessment.findings)
 
 
 def _hdi_and_exceedance(location: Location, query: ScoreQuery) -> tuple[Hdi, tuple[Exceedance, ...]]:

@@ -1,6 +1,6 @@
 """The responses to measurements: the one definition of every field, its meaning, unit and range.
 
-Plain frozen dataclasses: the scorer fills them, `app.formats.answer` rounds and encodes them, FastAPI documents them.
+Plain frozen dataclasses: the scorer fills them, `app.formats.response` rounds and encodes them, FastAPI documents them.
 Field order is the order on the wire. No field has a default: every response has them all, some of them null.
 """
 

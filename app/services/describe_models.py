@@ -9,7 +9,7 @@ from typing import Any
 from app.database.activations import history
 from app.domain.card import Cohort
 from app.errors import InvalidArtefact, UnknownSite
-from app.formats.digits import rounded
+from app.formats.rounding import rounded
 from app.formats.summaries import SITES
 from app.runtime.models import LoadedModels
 from app.runtime.runtime import Runtime

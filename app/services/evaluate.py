@@ -16,7 +16,7 @@ from app.domain.query import ScoreQuery
 from app.formats import figures
 from app.formats.figures import Curve
 from app.inference.executor import LoadedModel
-from app.inference.numbers import numbers
+from app.inference.measurement_numbers import numbers
 from app.inference.scoring import score
 from app.maths.moments import Array
 from app.maths.statistics.metrics import (

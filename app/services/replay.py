@@ -12,12 +12,12 @@ from app.audit.lookup import LARGEST_PAGE
 from app.database.records import Filter
 from app.domain.card import ModelRef
 from app.errors import InvalidInput, NormalcyError, UnknownRecord
-from app.formats.answer import BODY, body
+from app.formats.response import BODY, body
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.schemas.errors import field_error
 from app.services.audit_records import find_page, record_read
-from app.services.recorded import request_from_record
+from app.services.recorded_request import request_from_record
 
 Json = dict[str, Any]
 

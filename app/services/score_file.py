@@ -26,10 +26,10 @@ from app.errors import (
     UnknownVersion,
 )
 from app.files import new_file
-from app.formats import tables
-from app.formats.answer import body
+from app.formats import table_files
+from app.formats.response import body
 from app.formats.score_table import COLUMNS, Item, check_columns, error_row, read_item, score_row
-from app.formats.tables import Row, TableReader, TableWriter
+from app.formats.table_files import Row, TableReader, TableWriter
 from app.inference.executor import LoadedModel
 from app.inference.scoring import score_with_tails
 from app.runtime.credentials import Caller
@@ -58,13 +58,13 @@ async def score_file(
     runtime: Runtime, caller: Caller, source: Path, out: Path, site: str | None, report: Report
 ) -> FileRun:
     """`site` is for rows without one. Raises InvalidTable for a file that is not a table of measurements."""
-    tables.check_suffixes(source, out)
+    table_files.check_suffixes(source, out)
     scorer = _Scorer(runtime)
     try:
         with source.open("rb") as given, new_file(out) as made:
             before, size = _digest(given), source.stat().st_size
-            with closing(tables.table_writer(out, made, COLUMNS)) as writer:
-                await scorer.run(tables.table_reader(source, given, size), writer, site, report)
+            with closing(table_files.table_writer(out, made, COLUMNS)) as writer:
+                await scorer.run(table_files.table_reader(source, given, size), writer, site, report)
             run = FileRun(caller.request_id, *scorer.counts(), scorer.models(), before, _digest(made))
             await runtime.writer.write([_new_record(runtime, caller, run)])
     except OSError as error:

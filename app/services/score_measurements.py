@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from app.audit.records import NewRecord
 from app.errors import FieldError, InvalidInput, NoModelLoaded, UnknownSite, UnknownVersion
-from app.formats.answer import BODY, Result, provenance, score_response, study_response
-from app.formats.summaries import Judged, summarise
+from app.formats.response import BODY, Result, provenance, score_response, study_response
+from app.formats.summaries import ScoredMeasurement, summarise
 from app.inference.executor import LoadedModel
 from app.inference.scoring import Scored
 from app.runtime.credentials import Caller
@@ -15,7 +15,7 @@ from app.runtime.runtime import Runtime
 from app.schemas.answers import ScoreResponse, StudyResponse, StudyResult
 from app.schemas.errors import unknown_site, unknown_version
 from app.schemas.requests import CURRENT, SiteRequest, StudyRequest
-from app.services.recorded import recorded_input
+from app.services.recorded_request import recorded_input
 
 RECORDED = (*BODY, "summary")  # the parts of a response that its record contains
 
@@ -66,7 +66,7 @@ async def find_model(runtime: Runtime, caller: Caller, request: SiteRequest) -> 
 
 def make_result(runtime: Runtime, resolved: ResolvedRequest, scored: Scored, now: datetime) -> Result:
     model, site = resolved.model, resolved.model.ref.site
-    summary = summarise(Judged(site, resolved.request.query, *scored), simulated=model.is_simulated)
+    summary = summarise(ScoredMeasurement(site, resolved.request.query, *scored), simulated=model.is_simulated)
     return Result(site, scored.answer, summary, provenance(model.provenance, runtime.service_info, now))
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from app.domain.context import AgeTransform, covariate_columns
 from app.domain.patient import Patient, Sex
 from app.maths.moments import Array
-from app.training.bodies import draw_bodies, draw_until, within
+from app.training.body_sizes import draw_bodies, draw_until, within
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from app.errors import FieldError
-from app.formats.answer import Result, encode, score_response, study_response
+from app.formats.response import Result, encode, score_response, study_response
 from app.inference.scoring import score_with_tails
 from app.runtime.runtime import Runtime
 from app.schemas import problem as problems

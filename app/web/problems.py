@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from app import errors
 from app.errors import FieldError, NormalcyError
-from app.formats.answer import encode
+from app.formats.response import encode
 from app.schemas import problem as problems
 from app.schemas.errors import field_error
 from app.schemas.problem import MEDIA_TYPE, ProblemKind, problem_body

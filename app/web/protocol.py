@@ -31,7 +31,7 @@ NO_METHOD = "none"  # bytes that are not a request are counted without a method
 
 
 class Phase(Enum):
-    BETWEEN = auto()  # no request has begun
+    IDLE = auto()  # no request has begun
     HEADERS = auto()
     BODY = auto()  # and trailers
     REFUSED = auto()  # nothing more is read; the connection is about to close
@@ -55,7 +55,7 @@ class GuardedFlow(FlowControl):
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    _phase = Phase.BETWEEN
+    _phase = Phase.IDLE
     _deadline: asyncio.TimerHandle | None = None
     _began = 0.0  # when the request that is arriving began
     _paused_at = 0.0  # when reading was last paused
@@ -87,7 +87,7 @@ class GuardedProtocol(HttpToolsProtocol):
             pass  # no upgrade is supported: it is answered as an ordinary HTTP/1.1 request
         except httptools.HttpParserError as error:
             self._refuse_parsed(error)
-        self._supervise()
+        self._update_deadline()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -112,7 +112,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._phase, self._unparsed = Phase.BETWEEN, 0
+        self._phase, self._unparsed = Phase.IDLE, 0
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answering = cycle
@@ -133,13 +133,13 @@ class GuardedProtocol(HttpToolsProtocol):
         """The time during which reading was paused does not count against the sender."""
         self._began += self.loop.time() - self._paused_at
         if self._phase in (Phase.HEADERS, Phase.BODY):
-            self._supervise()
+            self._update_deadline()
 
-    def _supervise(self) -> None:
+    def _update_deadline(self) -> None:
         """Starts the deadline for the next bytes from the client, and checks the size limit."""
         if self._phase is Phase.REFUSED:
             return
-        if self._phase is not Phase.BETWEEN and self._unparsed > LARGEST_HEADERS:
+        if self._phase is not Phase.IDLE and self._unparsed > LARGEST_HEADERS:
             self._refuse(problems.HEADERS_TOO_LARGE)
             return
         self._disarm()

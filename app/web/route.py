@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.errors import InvalidInput
 from app.formats import strict_json
-from app.formats.answer import encode
+from app.formats.response import encode
 from app.schemas import problem as problems
 from app.schemas.errors import field_error
 from app.web.problems import ProblemException

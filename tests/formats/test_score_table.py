@@ -5,7 +5,7 @@ import pytest
 
 from app.errors import InvalidTable
 from app.formats.score_table import KNOWN, check_columns, read_item
-from app.formats.tables import RAGGED, CsvReader
+from app.formats.table_files import RAGGED, CsvReader
 
 CELLS = {"site": "SoV", "age_years": "55", "sex": "male", "height_cm": "176", "weight_kg": "84", "diameter_mm": "41"}
 

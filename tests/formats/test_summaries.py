@@ -15,7 +15,7 @@ from app.formats.summaries import (
     EVALUATION,
     PATIENT_NOT_COVERED,
     PLAIN_REASONS,
-    Judged,
+    ScoredMeasurement,
     error_as_given,
     intended_use,
     percent,
@@ -23,7 +23,7 @@ from app.formats.summaries import (
     plain_reason,
     summarise,
 )
-from app.inference.judging import Judge
+from app.inference.reliability_rules import ReliabilityRules
 from app.schemas.answers import Hdi, Score, Summary
 from tests.formats.answers import AGE, WEIGHT, WIDE, answer, reliability, score
 from tests.samples import a_card
@@ -40,7 +40,7 @@ def summary_of(
 ) -> Summary:  # fmt: skip
     given_score = None if withheld else shown or score()
     query, found = ScoreQuery(patient, 41.0, measurement_sd_mm=1.0), FINDINGS[verdict]
-    judged = Judged(site, query, answer(given_score, reliability(verdict, *found)), tails, with_error, found)
+    judged = ScoredMeasurement(site, query, answer(given_score, reliability(verdict, *found)), tails, with_error, found)
     return summarise(judged, simulated=simulated)
 
 
@@ -146,7 +146,7 @@ def test_a_score_withheld_for_its_width_alone_is_too_imprecise() -> None:
     wide = replace(WIDE, verdict="not_reliable")
     query = ScoreQuery(MAN, 41.0)
     withheld = answer(None, reliability("not_reliable", wide))
-    summary = summarise(Judged("SoV", query, withheld, UNCERTAIN, None, (wide,)), simulated=False)
+    summary = summarise(ScoredMeasurement("SoV", query, withheld, UNCERTAIN, None, (wide,)), simulated=False)
     assert (
         "the score is too imprecise for patients of this age, sex and body size, so no score is given"
         in summary.clinician.lower()
@@ -156,7 +156,7 @@ def test_a_score_withheld_for_its_width_alone_is_too_imprecise() -> None:
 
 def test_lengths_are_written_as_sent() -> None:
     query = ScoreQuery(MAN, 39.996, measurement_sd_mm=0.004)
-    judged = Judged("SoV", query, answer(score(), reliability()), UNCERTAIN, UNCERTAIN, ())
+    judged = ScoredMeasurement("SoV", query, answer(score(), reliability()), UNCERTAIN, UNCERTAIN, ())
     summary = summarise(judged, simulated=False)
     assert "measured 39.996 mm" in summary.clinician
     assert "measures 39.996 mm" in summary.patient
@@ -217,7 +217,7 @@ def test_every_reason_of_a_verdict_has_words_for_patients() -> None:
     ages = (0.5 * (card.ranges.age_years.high + middle.high), 0.9 * middle.low, 0.0, 119.0)
     bodies = ((176.0, 75.0), (240.0, 340.0))
     judged = [
-        Judge(each).rule(Patient(age, sex, *body), taken, w2, 99.9)
+        ReliabilityRules(each).rule(Patient(age, sex, *body), taken, w2, 99.9)
         for age in ages
         for body in bodies
         for sex in Sex

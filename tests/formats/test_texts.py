@@ -12,7 +12,7 @@ from app.domain.convention import Convention
 from app.domain.patient import Patient, Sex, bmi_kg_m2
 from app.domain.query import ScoreQuery
 from app.domain.score import Position
-from app.formats.summaries import EVALUATION, Judged, summarise
+from app.formats.summaries import EVALUATION, ScoredMeasurement, summarise
 from app.inference.scoring import score_with_tails
 from app.schemas.answers import Summary
 from tests.formats.texts import CASES, GOLDEN, document, model, text_of
@@ -69,7 +69,7 @@ AGE = re.compile(r"(a little )?(?:older|younger) than .+ was (?:(\d+) years?)?(?
 
 
 class Written(NamedTuple):
-    judged: Judged
+    judged: ScoredMeasurement
     summary: Summary
 
 
@@ -101,7 +101,7 @@ def everything() -> tuple[Written, ...]:
     for site in ("SoV", "AA"):
         queries = [random_query(rng) for _ in range(MEASUREMENTS // 2)]
         for query, scored in zip(queries, score_with_tails(model(site), queries), strict=True):
-            judged = Judged(site, query, *scored)
+            judged = ScoredMeasurement(site, query, *scored)
             found.append(Written(judged, summarise(judged, simulated=bool(rng.random() < 0.5))))
     return tuple(found)
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.formats.summaries import Judged, summarise
+from app.formats.summaries import ScoredMeasurement, summarise
 from app.inference.executor import LoadedModel, load_on_numpy
 from app.inference.scoring import score_with_tails
 from app.schemas.answers import Summary
@@ -113,7 +113,7 @@ def text_of(case: Case) -> Text:
         case,
         answer.reliability.verdict,
         answer.position,
-        summarise(Judged(case.site, query, *scored), simulated=case.simulated),
+        summarise(ScoredMeasurement(case.site, query, *scored), simulated=case.simulated),
         tuple(f"`{reason.code}` {reason.message}" for reason in answer.reliability.reasons),
         tuple(f"`{advisory.code}` {advisory.message}" for advisory in answer.advisories),
     )

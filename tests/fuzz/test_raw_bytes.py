@@ -15,7 +15,7 @@ from tests.web.serving import serving
 
 SEED = 2026
 REQUESTS = 18_000
-FEW = range(500)  # enough that every mutant errs
+SCALAR_MAX_PEOPLE = range(500)  # enough that every mutant errs
 
 
 def test_hostile_bytes_break_nothing_and_never_come_back(target: Target) -> None:
@@ -33,8 +33,8 @@ def test_hostile_bytes_break_nothing_and_never_come_back(target: Target) -> None
 def noticed(target: Target, log: io.StringIO) -> tuple[set[str], list[str]]:
     """By which words, and with which requests."""
     with serving(target.settings, MODELS) as running:
-        judged = asyncio.run(fuzz(int(running.url.rsplit(":", 1)[1]), target.key, SEED, FEW))
-    assert judged.asked == len(FEW)
+        judged = asyncio.run(fuzz(int(running.url.rsplit(":", 1)[1]), target.key, SEED, SCALAR_MAX_PEOPLE))
+    assert judged.asked == len(SCALAR_MAX_PEOPLE)
     logged = logged_canaries(log.getvalue())
     return {*judged.faults, *(["logged"] if logged else [])}, judged.examples + logged
 

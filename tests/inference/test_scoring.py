@@ -7,7 +7,7 @@ from app.domain.context import covariates
 from app.domain.convention import Convention
 from app.domain.patient import Patient, Sex
 from app.domain.query import ScoreQuery
-from app.formats.digits import rounded
+from app.formats.rounding import rounded
 from app.inference.scoring import score, score_with_tails
 from app.schemas.answers import Answer, Reference, Score
 from tests.samples import LEADING, a_loaded_model

@@ -130,7 +130,7 @@ def test_no_object_of_a_request_has_more_fields_than_are_looked_at() -> None:
 def test_a_field_is_named_only_where_it_is_defined_and_used() -> None:
     app = Path(__file__).parents[2] / "app"
     named = {str(path.relative_to(app)) for path in app.rglob("*.py") if "measurement_sd_mm" in path.read_text()}
-    computed = {"schemas/requests.py", "domain/query.py", "inference/scoring.py", "inference/numbers.py"}
+    computed = {"schemas/requests.py", "domain/query.py", "inference/scoring.py", "inference/measurement_numbers.py"}
     assert {name for name in named if not name.startswith("formats/")} <= computed
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.errors import AuditUnavailable
-from app.formats.tables import CsvReader
+from app.formats.table_files import CsvReader
 from app.inference.executor import Executor
 from app.maths.moments import Array, Moments
 from app.runtime.command import command_runtime

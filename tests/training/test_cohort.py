@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import lognorm
 
 from app.domain.patient import Patient, Sex
-from app.training.bodies import growth_table
+from app.training.body_sizes import growth_table
 from app.training.cohort import (
     CAMPENS_2014,
     SITES,

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from pydantic import TypeAdapter
 
-from app.formats.answer import body, encode
+from app.formats.response import body, encode
 from app.inference.scoring import score
 from app.schemas.answers import ScoreResponse, StudyResponse
 from app.schemas.requests import ScoreRequest

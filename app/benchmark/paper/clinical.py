@@ -20,7 +20,7 @@ from app.maths.moments import Array, Intervals, Moments
 from app.maths.score import normalcy
 from app.maths.statistics.linear import LinearReference, fit_linear
 from app.maths.statistics.metrics import RocAreas, compare_areas, roc_areas, roc_curve
-from app.training.bodies import ADULT_FROM_YEARS
+from app.training.body_sizes import ADULT_FROM_YEARS
 from app.training.cohort import SITES, SimulatedPeople, simulate_bicuspid, simulate_cohort
 from app.training.fit import fit
 from app.training.recipe import Recipe

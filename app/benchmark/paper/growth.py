@@ -20,7 +20,7 @@ from app.benchmark.paper.rendering import Prose, page, table_text
 from app.domain.patient import Sex
 from app.maths.moments import Array, Moments
 from app.maths.score import normalcy
-from app.training.bodies import draw_until, growth_table, within
+from app.training.body_sizes import draw_until, growth_table, within
 from app.training.fit import fit
 from app.training.recipe import Recipe
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from app.maths.moments import Array
-from app.maths.score.oriented import FEW, Oriented, given_f1, steepness, x_given_f1, x_given_f2
+from app.maths.score.canonical_form import SCALAR_MAX_PEOPLE, Oriented, given_f1, steepness, x_given_f1, x_given_f2
 from app.maths.score.quadrature import NORMAL_PEAK, REACH, Real, grid, grouped, nodes_for, size_for
 
 # Where t takes more than 4 standard deviations to reach, the integrand leaves the middle of the normal weight.
@@ -33,7 +33,7 @@ class Tails:
 
 def tails(t: Array, score: Oriented) -> Tails:
     """For t [N]; 1/2 and 1/2 at the point itself where T is certain."""
-    if t.size <= FEW:
+    if t.size <= SCALAR_MAX_PEOPLE:
         found = [tails_of_one(t.item(row), score.of_one(row)) for row in range(t.size)]
         return Tails(*np.array(found).reshape(-1, 2).T)
     smaller = np.empty_like(t)

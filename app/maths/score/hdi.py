@@ -35,8 +35,17 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from app.maths.moments import Array
+from app.maths.score.canonical_form import (
+    Mask,
+    Oriented,
+    given_f1,
+    growth,
+    ignore_float_warnings,
+    oriented,
+    steepness,
+    x_given_f1,
+)
 from app.maths.score.hdi_search import safe_ends
-from app.maths.score.oriented import Mask, Oriented, given_f1, growth, limits_allowed, oriented, steepness, x_given_f1
 from app.maths.score.quadrature import NORMAL_PEAK, Grid, Real, grid, grouped, nodes_for, size_for
 
 TABLED_MASS = 0.95
@@ -280,5 +289,5 @@ def safe_shortest_ends(score: Oriented, mass: float) -> Array:
 @lru_cache(maxsize=1)
 def starting_table() -> StartingTable:
     """Made once in a process, in about 0.02 s."""
-    with limits_allowed():
+    with ignore_float_warnings():
         return StartingTable.fitted(lambda score: settled(approximate_ends(score, TABLED_MASS), score, TABLED_MASS))

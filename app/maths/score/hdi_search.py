@@ -25,8 +25,8 @@ from scipy.special import ndtri
 
 from app.errors import UnverifiedResult
 from app.maths.moments import Array
+from app.maths.score.canonical_form import Mask, Oriented
 from app.maths.score.distribution import FLAT, Tails, log_density, normal_deviate, tails
-from app.maths.score.oriented import Mask, Oriented
 from app.maths.score.roots import increasing_root
 
 Rows = NDArray[np.intp]

@@ -10,19 +10,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.maths.moments import Array, Intervals, Moments
-from app.maths.score.distribution import log_density, tails, tails_of_one
-from app.maths.score.hdi import safe_shortest_ends, shortest_ends, shortest_of_one
-from app.maths.score.oriented import (
-    FEW,
+from app.maths.score.canonical_form import (
+    SCALAR_MAX_PEOPLE,
     Oriented,
     Values,
-    ensure_trusted,
     flat,
-    limits_allowed,
+    ignore_float_warnings,
     orient,
     orient_one,
     oriented,
+    require_valid,
 )
+from app.maths.score.distribution import log_density, tails, tails_of_one
+from app.maths.score.hdi import safe_shortest_ends, shortest_ends, shortest_of_one
 
 CONTEXT_MASS = 0.95  # of the interval whose width is W2
 POSITION_LIMITS = (2.0, -2.0)
@@ -39,15 +39,15 @@ class Exceedance:
 def expected_score(y: Values, moments: Moments) -> Array:
     """E[NS] = (y - m1) e^{-m2 + v2/2}."""
     expected = np.asarray((y - moments.m1) * np.exp(0.5 * moments.v2 - moments.m2))
-    ensure_trusted(bool(np.isfinite(expected.sum())))
+    require_valid(bool(np.isfinite(expected.sum())))
     return expected
 
 
 def exceedance(t: Values, y: Values, moments: Moments, measurement_variance: Values = 0.0) -> Exceedance:
     """Both sides of t from one integral."""
     asked = np.broadcast(t, y, moments.m1, moments.v1, moments.m2, moments.v2, measurement_variance)
-    with limits_allowed():
-        if asked.size <= FEW:
+    with ignore_float_warnings():
+        if asked.size <= SCALAR_MAX_PEOPLE:
             sides = np.array([_sides_of_one(float(t), *orient_one(*map(float, one))) for t, *one in asked])
             sides = sides.reshape(-1, 2).T
         else:
@@ -110,7 +110,7 @@ def sf(t: Values, y: Values, moments: Moments, measurement_variance: Values = 0.
 def pdf(t: Values, y: Values, moments: Moments, measurement_variance: Values = 0.0) -> Array:
     """The density of NS at t; infinite or 0 where NS is certain."""
     shape = np.broadcast(t, y, moments.m1, measurement_variance).shape
-    with limits_allowed():
+    with ignore_float_warnings():
         score, sign = orient(y, moments, measurement_variance, shape)
         t = sign * flat(np.asarray(t), shape)
         density = np.exp(log_density(t, score))
@@ -142,8 +142,8 @@ def _intervals(
     if not 0.0 < mass < 1.0:
         raise ValueError("The mass of an interval lies between 0 and 1.")
     asked = np.broadcast(y, moments.m1, moments.v1, moments.m2, moments.v2, measurement_variance)
-    with limits_allowed():
-        if asked.size <= FEW and find is shortest_ends:
+    with ignore_float_warnings():
+        if asked.size <= SCALAR_MAX_PEOPLE and find is shortest_ends:
             ends = np.array([_ends_of_one(mass, *map(float, one)) for one in asked]).reshape(-1, 2).T
         else:
             score, sign = orient(y, moments, measurement_variance, asked.shape)

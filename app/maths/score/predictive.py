@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from app.errors import UnverifiedResult
 from app.maths.moments import Array, Intervals, Moments
-from app.maths.score.oriented import TURN, Shape, Values, centres, limits_allowed, spreads
+from app.maths.score.canonical_form import TURN, Shape, Values, centres, ignore_float_warnings, spreads
 from app.maths.score.quadrature import NORMAL_PEAK, REACH, Real, Rows, grid, grouped, nodes_for
 from app.maths.score.roots import Mixture, newton_quantiles
 
@@ -25,7 +25,7 @@ CLOSE = 1e-12  # of r; the step after would be its square
 def cdf(y: Values, moments: Moments) -> Array:
     """The predictive probability of a diameter up to y."""
     shape = np.broadcast(y, moments.m1).shape
-    with limits_allowed():
+    with ignore_float_warnings():
         return standardised_cdf(centres(y, moments, shape), *spreads(moments, 0.0, shape)).reshape(shape)
 
 
@@ -75,7 +75,7 @@ class _Block:
 
 
 def _checked(moments: Moments, shape: Shape) -> tuple[Array, Array]:
-    with limits_allowed():
+    with ignore_float_warnings():
         return spreads(moments, 0.0, shape)
 
 
@@ -100,7 +100,7 @@ def wide_nodes(s: Real) -> Real:
 def _half_width(block: _Block, mass: float) -> Array:
     """r [R]: y is a mixture of normal distributions about 0."""
     zeta = np.full(block.rows.size, ndtri(0.5 + 0.5 * mass))
-    with limits_allowed():
+    with ignore_float_warnings():
         r, proved = newton_quantiles(zeta, _start(block, zeta), Mixture(0.0, 1.0 / block.tau, block.weight))
     if not proved.all():
         rest = ~proved

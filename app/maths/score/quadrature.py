@@ -65,7 +65,7 @@ def size_for(nodes: float) -> int:
 
 
 def grouped(nodes: Array, kind: NDArray[np.intp]) -> Iterator[Group]:
-    """The rows that share a size and a kind, a cacheful at a time."""
+    """The rows that share a size and a kind, one cache-sized block at a time."""
     if nodes.size == 1:
         yield Group(size_for(nodes.item()), int(kind.item()), FIRST)
         return

@@ -14,8 +14,8 @@ from scipy.special import ndtri
 
 from app.errors import UnverifiedResult
 from app.maths.moments import Array, Moments
+from app.maths.score.canonical_form import TINY, TURN, Mask, Values, flat, ignore_float_warnings, oriented, spreads
 from app.maths.score.distribution import FLAT, normal_deviate, tails
-from app.maths.score.oriented import TINY, TURN, Mask, Values, flat, limits_allowed, oriented, spreads
 from app.maths.score.quadrature import Rows, grid, grouped, nodes_for
 from app.maths.score.roots import Mixture, increasing_root, newton_quantiles
 
@@ -31,7 +31,7 @@ def threshold_diameter(p: Values, t: Values, moments: Moments) -> Array:
     zeta = flat(np.asarray(ndtri(p)), shape)
     if not np.isfinite(zeta).all():
         raise ValueError("A quantile's probability lies between 0 and 1.")
-    with limits_allowed():
+    with ignore_float_warnings():
         w = quantiles(zeta, flat(np.asarray(t, dtype=np.float64), shape), *spreads(moments, 0.0, shape)).reshape(shape)
     return np.asarray(moments.m1 + np.exp(moments.m2) * w)
 

@@ -5,7 +5,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import Response
 
 from app.domain.scopes import Scope
-from app.formats.answer import encode
+from app.formats.response import encode
 from app.schemas import problem as problems
 from app.schemas.lookups import Liveness, Readiness, SelfTest
 from app.schemas.problem import MEDIA_TYPE, ProblemKind, problem_body

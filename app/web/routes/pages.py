@@ -11,8 +11,8 @@ from fastapi import APIRouter, Depends, Request, Security
 from starlette.responses import HTMLResponse, Response
 
 from app.domain.scopes import Scope
-from app.formats.answer import encode
 from app.formats.card_markdown import card_markdown
+from app.formats.response import encode
 from app.schemas import problem as problems
 from app.training.gates import calibration_gates
 from app.web import markdown_page

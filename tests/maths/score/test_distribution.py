@@ -5,13 +5,13 @@ from scipy.integrate import quad
 from scipy.stats import lognorm, norm
 
 from app.maths.score import normalcy
+from app.maths.score.canonical_form import ignore_float_warnings, oriented
 from app.maths.score.distribution import Tails, log_density, normal_deviate, tails, tails_of_one
-from app.maths.score.oriented import limits_allowed, oriented
 from tests.maths import scores
 
 
 def both(t: float, a: float, b: float, s: float) -> tuple[float, float]:
-    with limits_allowed():
+    with ignore_float_warnings():
         found = tails(np.array([t]), oriented(np.array([a]), np.array([b]), np.array([s])))
     return float(found.below[0]), float(found.above[0])
 
@@ -65,7 +65,7 @@ def test_one_person_has_the_tails_of_a_batch() -> None:
     a, b, s = 10 ** rng.uniform(-2, 3, 400), np.ones(400), rng.uniform(0, 3, 400)
     t = a * rng.uniform(-1, 3, 400)
     score = oriented(a, b, s)
-    with limits_allowed():
+    with ignore_float_warnings():
         many = tails(t, score)
         alone = np.array([tails_of_one(t.item(row), score.of_one(row)) for row in range(400)])
     assert alone[:, 0] == pytest.approx(many.below, rel=1e-10, abs=1e-30)
@@ -104,7 +104,7 @@ def test_the_density_has_one_mode(rho: float, s2: float) -> None:
     score = oriented(*(np.full(1501, value) for value in (rho, 1.0, s2)))
     fine = np.sinh(np.linspace(-30, 30, 1001)) * np.exp(-s2 * (s2 + 4))
     t = np.sort(np.concatenate([fine, rho + np.linspace(-6, 6, 500) * np.hypot(1.0, min(rho * s2, rho / 6))]))
-    with limits_allowed():
+    with ignore_float_warnings():
         log_p = log_density(t, score)
     steps = np.diff(log_p[log_p > log_p.max() - 30])  # further down the integrals are exact to 1e-12 of the peak only
     falls = np.flatnonzero(steps < -1e-9)
@@ -113,7 +113,7 @@ def test_the_density_has_one_mode(rho: float, s2: float) -> None:
 
 def test_far_out_the_density_is_small_but_never_not_a_number() -> None:
     score = oriented(np.array([3.0, 0.0, 5.0]), np.array([1e-3, 1.0, 0.0]), np.array([0.0, 0.1, 0.1]))
-    with limits_allowed():
+    with ignore_float_warnings():
         found = log_density(np.array([500.0, 1e6, -2.0]), score)
     assert np.all(found < -1e3)
     assert not np.isnan(found).any()

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from app.errors import UnverifiedResult
 from app.maths.moments import Array, Moments
 from app.maths.score import predictive, thresholds
-from app.maths.score.oriented import Mask, limits_allowed, spreads
+from app.maths.score.canonical_form import Mask, ignore_float_warnings, spreads
 from app.maths.score.roots import Mixture, increasing_root, newton_quantiles
 from app.maths.score.thresholds import threshold_diameter
 from tests.maths import scores
@@ -36,7 +36,7 @@ def test_a_mixture_of_two_has_its_quantiles() -> None:
 
 def test_what_is_not_found_is_not_called_proved() -> None:
     mixture = Mixture(np.zeros((1, 2)), np.array([[1.0, 1e-6]]), np.array([0.5, 0.5]))
-    with limits_allowed():
+    with ignore_float_warnings():
         _, proved = newton_quantiles(np.array([1.0, 1.0]), np.array([1e9, np.nan]), mixture)
     assert not proved.any()
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.domain.card import ModelRef
 from app.domain.patient import Patient, Sex
 from app.errors import UnverifiedResult
-from app.formats.answer import (
+from app.formats.response import (
     Result,
     body,
     encode,

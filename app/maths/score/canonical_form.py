@@ -34,7 +34,7 @@ Values = float | Array  # one number for everyone, or an array that broadcasts a
 LARGEST_S = 10.0
 LARGEST_M2 = 200.0  # e^200 mm is no spread of anything either, and far from where doubles overflow
 TINY = 1e-200  # stands in for 0 under a division or a logarithm
-FEW = 4  # people who are worked faster one by one, with floats, than together
+SCALAR_MAX_PEOPLE = 4  # people who are worked faster one by one, with floats, than together
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def orient(y: Values, moments: Moments, measurement_variance: Values, shape: Sha
 def centres(y: Values, moments: Moments, shape: Shape) -> Array:
     """(y - m1) e^{-m2}, flat."""
     centre = flat((y - moments.m1) * np.exp(-moments.m2), shape)
-    ensure_trusted(bool(np.isfinite(centre.sum())))
+    require_valid(bool(np.isfinite(centre.sum())))
     return centre
 
 
@@ -85,7 +85,7 @@ def spreads(moments: Moments, measurement_variance: Values, shape: Shape) -> tup
     b = flat(np.sqrt(moments.v1 + measurement_variance) * np.exp(-moments.m2), shape)
     s = flat(np.sqrt(moments.v2), shape)
     finite = np.isfinite(b.sum() + moments.m1.sum())
-    ensure_trusted(bool(finite and (s <= LARGEST_S).all() and (np.abs(moments.m2) <= LARGEST_M2).all()))
+    require_valid(bool(finite and (s <= LARGEST_S).all() and (np.abs(moments.m2) <= LARGEST_M2).all()))
     return b, s
 
 
@@ -94,14 +94,14 @@ def orient_one(
 ) -> tuple[Oriented, float]:
     """The same for one person."""
     v1 += measurement_variance
-    ensure_trusted(math.isfinite(y + m1 + v1) and abs(m2) <= LARGEST_M2 and v1 >= 0.0 and 0.0 <= v2 <= LARGEST_S**2)
+    require_valid(math.isfinite(y + m1 + v1) and abs(m2) <= LARGEST_M2 and v1 >= 0.0 and 0.0 <= v2 <= LARGEST_S**2)
     scale = math.exp(-m2)
     centre = (y - m1) * scale
     a, b = abs(centre), max(math.sqrt(v1) * scale, TINY)
     return Oriented(a, b, math.sqrt(v2), a / b), math.copysign(1.0, centre)
 
 
-def ensure_trusted(condition: bool) -> None:
+def require_valid(condition: bool) -> None:
     if not condition:
         raise UnverifiedResult(
             f"Diameters and moments must be finite, v1 from 0 on, v2 in 0..{LARGEST_S**2:g}, m2 within ±{LARGEST_M2:g}."
@@ -112,7 +112,7 @@ def flat(values: Array, shape: Shape) -> Array:
     return values if values.shape == shape and len(shape) == 1 else np.broadcast_to(values, shape).reshape(-1)
 
 
-def limits_allowed() -> AbstractContextManager[object]:
+def ignore_float_warnings() -> AbstractContextManager[object]:
     """s1 -> 0 and s2 -> 0 pass through infinities that are meant; what must be finite is checked."""
     return np.errstate(all="ignore")
 
@@ -121,7 +121,7 @@ def limits_allowed() -> AbstractContextManager[object]:
 FAR_FROM_ZERO = 9.5
 # Phi(x2) still turns up to x2 = 4, where its slope is s(rho + 4); with 3 the errors grow tenfold at rho = 0, s2 > 1.
 TURN = 4.0
-# Up to rho = 1000, or from s2 = 1/1000 on, exp and log serve as well as expm1 and log1p, which take thrice the time:
+# Up to rho = 1000, or from s2 = 1/1000 on, exp and log serve as well as expm1 and log1p, which are slower:
 # x loses 2e-13 at most.
 FEW_DIGITS_LOST = 1e3
 

@@ -3,7 +3,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.domain.patient import Patient, Sex
-from app.inference.numbers import numbers
+from app.inference.measurement_numbers import numbers
 from app.maths.moments import Array, Moments
 from tests.samples import a_loaded_model
 

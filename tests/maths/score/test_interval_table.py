@@ -9,10 +9,9 @@ import pytest
 from app.benchmark.reference import read_reference
 from app.errors import UnverifiedResult
 from app.maths.moments import Array, Moments
-from app.maths.score import tables
-from app.maths.score.oriented import limits_allowed
-from app.maths.score.single import ScoreRow, score_one
-from app.maths.score.tables import (
+from app.maths.score import interval_table as tables
+from app.maths.score.canonical_form import ignore_float_warnings
+from app.maths.score.interval_table import (
     COLUMNS,
     HIGH,
     LARGEST_RHO,
@@ -29,6 +28,7 @@ from app.maths.score.tables import (
     solve_intervals,
     solved,
 )
+from app.maths.score.score_one import ScoreRow, score_one
 from tests.maths import scores
 
 REFERENCE = Path(__file__).parent.parent / "reference_hdi.csv"
@@ -98,7 +98,7 @@ def test_people_inside_and_beyond_get_what_the_solvers_find(
     y[::23] += 80.0 * np.exp(people.m2[::23])
     moments = Moments(people.m1, v1, people.m2, v2)
     variance = np.linspace(0.0, 4.0, 200) if with_error else None
-    with limits_allowed():
+    with ignore_float_warnings():
         found = find_intervals(y, moments, thresholds, mass, variance)
         exact = solve_intervals(y, moments, thresholds, mass, variance)
     np.testing.assert_allclose(columns(found), columns(exact), rtol=1e-9, atol=3e-9)
@@ -139,7 +139,7 @@ def test_one_person_with_floats_gets_what_the_columns_give(
     y, moments = scores.people(150, seed=24)
     v2 = np.clip(moments.v2, 0.021**2, 0.29**2)
     moments = Moments(moments.m1, moments.v1, moments.m2, v2)
-    with limits_allowed():
+    with ignore_float_warnings():
         found = find_intervals(y, moments, thresholds, 0.95, np.full(150, variance) if variance else None)
         seen = 0
         for k in range(150):
@@ -158,7 +158,7 @@ def test_one_person_with_floats_gets_what_the_columns_give(
 
 @pytest.mark.parametrize(("v1", "v2"), [(0.0, 0.01), (0.1, 0.0), (0.1, 0.0003), (0.1, 0.0901), (1e-9, 0.01)], ids=str)
 def test_nobody_beyond_the_table_is_read_from_it(v1: float, v2: float) -> None:
-    with limits_allowed():
+    with ignore_float_warnings():
         assert score_one(36.0, 30.0, v1, 1.0, v2, (2.0,), 0.0) is None
 
 
@@ -174,7 +174,7 @@ def test_impossible_moments_are_refused_for_one_person_too(person: tuple[float, 
 
 def test_a_tail_that_is_left_out_is_empty() -> None:
     """P(NS < -2) of a score far above 0 is below 1e-20, whichever way it is asked for."""
-    with limits_allowed():
+    with ignore_float_warnings():
         asked = score_one(36.0, 30.0, 0.09, 1.0, 0.01, (2.0, -2.0), 0.0)
         left_out = score_one(36.0, 30.0, 0.09, 1.0, 0.01, (2.0,), 0.0)
     assert asked is not None

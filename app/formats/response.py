@@ -15,7 +15,7 @@ from app.clock import timestamp
 from app.domain.card import ModelCard, ModelRef
 from app.domain.patient import Patient
 from app.errors import UnverifiedResult
-from app.formats.digits import significant
+from app.formats.rounding import significant
 from app.formats.summaries import intended_use
 from app.schemas.answers import (
     Advisory,

@@ -10,12 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
+from app.maths.score.canonical_form import Oriented, orient_one, require_valid
 from app.maths.score.distribution import tails_of_one
-from app.maths.score.normalcy import CERTAIN_RHO, POSITION_LIMITS
-from app.maths.score.oriented import Oriented, ensure_trusted, orient_one
-from app.maths.score.predictive import WIDE_REACH, wide_nodes
-from app.maths.score.quadrature import grid, size_for
-from app.maths.score.tables import (
+from app.maths.score.interval_table import (
     AT_HALF_WIDTH,
     HALF_WIDTH,
     HIGH,
@@ -25,6 +22,9 @@ from app.maths.score.tables import (
     UPPER,
     interval_table,
 )
+from app.maths.score.normalcy import CERTAIN_RHO, POSITION_LIMITS
+from app.maths.score.predictive import WIDE_REACH, wide_nodes
+from app.maths.score.quadrature import grid, size_for
 
 
 class Location(NamedTuple):
@@ -67,7 +67,7 @@ def score_one(
     context = read[1]
     half_width = spread * math.hypot(1.0, b) * context[HALF_WIDTH]
     expected = (y - m1) * math.exp(0.5 * v2 - m2)
-    ensure_trusted(math.isfinite(expected))
+    require_valid(math.isfinite(expected))
     return ScoreRow(
         expected,
         _location(read[0], score, sign, thresholds),

@@ -12,7 +12,7 @@ from app.domain.patient import Patient, Sex
 from app.domain.query import ScoreQuery
 from app.domain.reliability import Finding, deciding_finding
 from app.domain.score import Verdict
-from app.inference.judging import Judge, Ruling, advise, width_percentile
+from app.inference.reliability_rules import Assessment, ReliabilityRules, advise, width_percentile
 from tests.samples import LEADING, a_card
 
 CARD = a_card()
@@ -20,24 +20,24 @@ W2 = 0.6  # an ordinary width: the 30th percentile of the sample card
 ORDINARY = Patient(45.0, Sex.MALE, 175.0, 75.0)
 
 
-def judge(patient: Patient, convention: Convention, card: ModelCard, w2: float) -> Ruling:
-    judge = Judge(card)
-    return judge.rule(patient, convention, w2, judge.percentile(w2))
+def reliability_rules(patient: Patient, convention: Convention, card: ModelCard, w2: float) -> Assessment:
+    reliability_rules = ReliabilityRules(card)
+    return reliability_rules.rule(patient, convention, w2, reliability_rules.percentile(w2))
 
 
-def deciding_reason(ruling: Ruling) -> Finding | None:
-    return deciding_finding(ruling.findings)
+def deciding_reason(assessment: Assessment) -> Finding | None:
+    return deciding_finding(assessment.findings)
 
 
 def verdict(patient: Patient = ORDINARY, convention: Convention = LEADING, w2: float = W2) -> tuple[str, list[str]]:
-    reliability = judge(patient, convention, CARD, w2)
+    reliability = reliability_rules(patient, convention, CARD, w2)
     return reliability.verdict, [reason.code for reason in reliability.reasons]
 
 
 def test_an_ordinary_person_measured_as_the_training_people_is_ok() -> None:
-    found = judge(ORDINARY, LEADING, CARD, W2)
+    found = reliability_rules(ORDINARY, LEADING, CARD, W2)
     assert (found.verdict, found.reasons, found.findings) == ("ok", (), ())
-    assert Judge(CARD).percentile(W2) == pytest.approx(30.0)
+    assert ReliabilityRules(CARD).percentile(W2) == pytest.approx(30.0)
 
 
 @pytest.mark.parametrize(
@@ -116,16 +116,16 @@ def test_one_differing_part_of_the_convention_cautions_and_two_forbid() -> None:
 def test_a_sex_that_was_never_trained_gets_no_score() -> None:
     men_only = replace(CARD.ranges, height_cm={"male": Range(150, 200)}, weight_kg={"male": Range(45, 110)})
     woman = Patient(45.0, Sex.FEMALE, 165.0, 60.0)
-    assert judge(woman, LEADING, replace(CARD, ranges=men_only), W2).verdict == "not_reliable"
+    assert reliability_rules(woman, LEADING, replace(CARD, ranges=men_only), W2).verdict == "not_reliable"
 
 
 def test_the_limits_are_those_on_the_card() -> None:
     stricter = replace(CARD, reliability=ReliabilityLimits(width_caution=0.5, width_not_reliable=0.55))
-    assert judge(ORDINARY, LEADING, stricter, W2).verdict == "not_reliable"
+    assert reliability_rules(ORDINARY, LEADING, stricter, W2).verdict == "not_reliable"
 
 
 def test_messages_name_the_range_and_never_the_patients_value() -> None:
-    reasons = judge(Patient(3.21, Sex.MALE, 232.1, 123.4), LEADING, CARD, 2.5).reasons
+    reasons = reliability_rules(Patient(3.21, Sex.MALE, 232.1, 123.4), LEADING, CARD, 2.5).reasons
     text = " ".join(reason.message for reason in reasons)
     assert "younger than the youngest person in the training cohort, who was 5 years old" in text
     assert "100 to 200 cm" in text
@@ -134,23 +134,23 @@ def test_messages_name_the_range_and_never_the_patients_value() -> None:
 
 def test_the_deciding_reason_leads_to_the_verdict_and_comes_before_its_consequences() -> None:
     # Not the wide interval, which follows from the age; not the weight, which alone would only be a caution.
-    old = judge(Patient(90.0, Sex.MALE, 175.0, 112.0), Convention("inner", "mid-systole"), CARD, 2.5)
+    old = reliability_rules(Patient(90.0, Sex.MALE, 175.0, 112.0), Convention("inner", "mid-systole"), CARD, 2.5)
     assert old.reasons[0].code == "wide_interval"
     deciding = deciding_reason(old)
     assert deciding is not None
     assert deciding.about == "older"
-    light = judge(replace(ORDINARY, weight_kg=35.0), Convention("inner", "mid-systole"), CARD, W2)
+    light = reliability_rules(replace(ORDINARY, weight_kg=35.0), Convention("inner", "mid-systole"), CARD, W2)
     deciding = deciding_reason(light)
     assert deciding is not None
     assert deciding.about == "convention"
-    assert deciding_reason(judge(ORDINARY, LEADING, CARD, W2)) is None
+    assert deciding_reason(reliability_rules(ORDINARY, LEADING, CARD, W2)) is None
 
 
 @pytest.mark.parametrize(("high", "height"), [(110.3, 110.31), (199.16, 199.18), (183.0, 183.04)])
 def test_a_size_outside_the_range_is_outside_the_printed_one(high: float, height: float) -> None:
     ranges = replace(CARD.ranges, height_cm={"male": Range(100.04, high), "female": Range(100.0, 190.0)})
     tall = replace(ORDINARY, height_cm=height, weight_kg=20.0 * (height / 100.0) ** 2)
-    (reason,) = judge(tall, LEADING, replace(CARD, ranges=ranges), W2).reasons
+    (reason,) = reliability_rules(tall, LEADING, replace(CARD, ranges=ranges), W2).reasons
     low_printed, high_printed = reason.message.removesuffix(" cm.").split(", ")[-1].split(" to ")
     assert float(low_printed) == 100.1
     assert high - 0.1 < float(high_printed) < height
@@ -158,15 +158,15 @@ def test_a_size_outside_the_range_is_outside_the_printed_one(high: float, height
 
 def test_an_age_in_whole_years_does_not_contradict_the_range() -> None:
     ranges = replace(CARD.ranges, age_years=Range(0.75, 81.68))
-    (old,) = judge(replace(ORDINARY, age_years=81.9), LEADING, replace(CARD, ranges=ranges), W2).reasons
+    (old,) = reliability_rules(replace(ORDINARY, age_years=81.9), LEADING, replace(CARD, ranges=ranges), W2).reasons
     assert old.message == (
         "The patient is a little older than the oldest person in the training cohort, who was 81 years and 8 months "
         "old."
     )
-    (older,) = judge(replace(ORDINARY, age_years=82.0), LEADING, replace(CARD, ranges=ranges), W2).reasons
+    (older,) = reliability_rules(replace(ORDINARY, age_years=82.0), LEADING, replace(CARD, ranges=ranges), W2).reasons
     assert older.message == "The patient is older than the oldest person in the training cohort, who was 81 years old."
     infant = replace(ORDINARY, age_years=0.5)
-    young = judge(infant, LEADING, replace(CARD, ranges=ranges), W2).reasons[0]
+    young = reliability_rules(infant, LEADING, replace(CARD, ranges=ranges), W2).reasons[0]
     assert young.message.endswith("who was 9 months old.")
 
 
@@ -186,7 +186,7 @@ def test_an_age_in_whole_years_does_not_contradict_the_range() -> None:
 def test_nobody_is_younger_than_somebody_of_the_same_age(youngest: float, age: float, words: str) -> None:
     ranges = replace(CARD.ranges, age_years=Range(youngest, 81.68))
     child = replace(ORDINARY, age_years=age)
-    assert words in judge(child, LEADING, replace(CARD, ranges=ranges), W2).reasons[0].message
+    assert words in reliability_rules(child, LEADING, replace(CARD, ranges=ranges), W2).reasons[0].message
 
 
 @given(st.floats(0.0, 3.0), st.floats(0.0, 3.0))
@@ -242,7 +242,7 @@ def test_the_verdict_is_the_contracts_table(patient: Patient, convention: Conven
         differing == 1,
     ]
     expected = "not_reliable" if any(forbidden) else "caution" if any(cautious) else "ok"
-    found = judge(patient, convention, CARD, w2)
+    found = reliability_rules(patient, convention, CARD, w2)
     assert found.verdict == expected
     assert (found.verdict == "ok") == (found.reasons == ())
     assert found.is_outside_training_range == any([forbidden[1], *cautious[3:6]])

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.formats.digits import rounded, significant
+from app.formats.rounding import rounded, significant
 from app.schemas.answers import Exceedance, Hdi, Score
 
 finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)

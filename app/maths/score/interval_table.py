@@ -26,9 +26,9 @@ from scipy.special import ndtri
 from app.errors import UnverifiedResult
 from app.maths.moments import Array, Intervals, Moments
 from app.maths.score import predictive
+from app.maths.score.canonical_form import Mask, ignore_float_warnings, oriented
 from app.maths.score.hdi import refine, shortest_ends
 from app.maths.score.normalcy import context_width, hdi
-from app.maths.score.oriented import Mask, limits_allowed, oriented
 from app.maths.score.quadrature import Rows
 from app.maths.score.thresholds import quantiles, threshold_diameter
 
@@ -107,7 +107,7 @@ def solved(rho: Array, s: Array) -> Array:
     """[N, COLUMNS] by the exact solvers at rho > 0 and s [N]."""
     one = np.ones_like(rho)
     score, spread = oriented(rho, one, s), np.hypot(1.0, s * rho)
-    with limits_allowed():
+    with ignore_float_warnings():
         ends = shortest_ends(score, MASS)
         again, verified = refine(ends, score, MASS, steps=1)  # a table of 2e-9 would show in the ninth digit
         ends = np.where(verified, again, ends)

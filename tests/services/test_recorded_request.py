@@ -5,7 +5,7 @@ import pytest
 
 from app.audit.subject import SubjectHasher
 from app.schemas.requests import ScoreRequest
-from app.services.recorded import recorded_input, request_from_record
+from app.services.recorded_request import recorded_input, request_from_record
 
 HASHER = SubjectHasher(b"k" * 32)
 LEAST: dict[str, Any] = {"age_years": 55.25, "sex": "male", "height_cm": 176.1, "weight_kg": 84, "diameter_mm": 41.3}

@@ -14,11 +14,11 @@ from app.domain.context import covariates
 from app.domain.patient import Patient
 from app.inference.executor import LoadedModel
 from app.maths.moments import Array, Intervals, Moments
+from app.maths.score.canonical_form import SCALAR_MAX_PEOPLE, centres, ignore_float_warnings, spreads
+from app.maths.score.interval_table import MASS, MeasurementIntervals, find_intervals
 from app.maths.score.normalcy import expected_score, standardised_exceedance
-from app.maths.score.oriented import FEW, centres, limits_allowed, spreads
 from app.maths.score.predictive import standardised_cdf
-from app.maths.score.single import Location, ScoreRow, score_one
-from app.maths.score.tables import MASS, MeasurementIntervals, find_intervals
+from app.maths.score.score_one import Location, ScoreRow, score_one
 
 FindIntervals = Callable[[Array, Moments, tuple[float, ...], float, Array | None], MeasurementIntervals]
 
@@ -101,7 +101,7 @@ def numbers(
     variance = None if measurement_sd_mm is None else measurement_sd_mm * measurement_sd_mm
     found = score_numbers(diameters, moments, thresholds, mass, variance, find)
     linear = model.linear
-    with limits_allowed():
+    with ignore_float_warnings():
         altman_z = linear.altman_z(x, diameters)
     return Numbers(moments, found, linear.linear_z(x, diameters), altman_z, linear.altman_applies(x))
 
@@ -121,7 +121,7 @@ def number_rows(
     columns = moments.m1.tolist(), moments.v1.tolist(), moments.m2.tolist(), moments.v2.tolist()
     each = list(zip(*columns, strict=True))
     scores = None
-    if len(diameters) <= FEW and mass == MASS and find is find_intervals:
+    if len(diameters) <= SCALAR_MAX_PEOPLE and mass == MASS and find is find_intervals:
         scores = _one_by_one(diameters, each, thresholds, measurement_sd_mm)
     if scores is None:
         variance = np.square(measurement_sd_mm) if any(measurement_sd_mm) else None
@@ -138,7 +138,7 @@ def _one_by_one(
 ) -> list[ScoreRow] | None:
     """None if anybody is beyond the table of intervals."""
     scores = []
-    with limits_allowed():
+    with ignore_float_warnings():
         for y, (m1, v1, m2, v2), sd in zip(diameters, moments, measurement_sd_mm, strict=True):
             score = score_one(y, m1, v1, m2, v2, thresholds, sd * sd if sd > 0.0 else None)
             if score is None:
@@ -156,7 +156,7 @@ def score_numbers(
     find: FindIntervals = find_intervals,
 ) -> ScoreNumbers:
     """`find` is the way to intervals and quantiles: from tables where they reach, or solved for each person."""
-    with limits_allowed():
+    with ignore_float_warnings():
         centre, (b, s) = centres(y, moments, y.shape), spreads(moments, 0.0, y.shape)
         intervals = find(y, moments, thresholds, mass, measurement_variance)
         without_error = None

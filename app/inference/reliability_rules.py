@@ -29,7 +29,7 @@ LIKE_THIS = "For patients of this age, sex and body size,"
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class Assessment:
     """The verdict that a set of findings leads to, with its reasons as the response gives them."""
 
     verdict: Verdict
@@ -38,7 +38,7 @@ class Ruling:
     is_outside_training_range: bool
 
     @classmethod
-    def of(cls, findings: tuple[Finding, ...]) -> "Ruling":
+    def of(cls, findings: tuple[Finding, ...]) -> "Assessment":
         return cls(
             worst_verdict(findings),
             tuple(Reason(finding.code, finding.message) for finding in findings),
@@ -61,10 +61,10 @@ class _Limits(NamedTuple):
 
 
 NOBODY = Finding(OUTSIDE, "Nobody of this sex was in the training cohort.", "not_reliable", "sex")
-NO_FINDINGS = Ruling.of(())
+NO_FINDINGS = Assessment.of(())
 
 
-class Judge:
+class ReliabilityRules:
     """The contract's table with the limits on a model's card."""
 
     def __init__(self, card: ModelCard) -> None:
@@ -82,12 +82,12 @@ class Judge:
         }
         self._bmi = _bmi(card)
         self._conventions: dict[Convention, Finding | None] = {}
-        self._rulings: dict[tuple[int, ...], Ruling] = {(): NO_FINDINGS}
+        self._rulings: dict[tuple[int, ...], Assessment] = {(): NO_FINDINGS}
 
     def percentile(self, w2: float) -> float:
         return width_percentile(w2, self._card.width_quantiles)
 
-    def rule(self, patient: Patient, convention: Convention, w2: float, percentile: float) -> Ruling:
+    def rule(self, patient: Patient, convention: Convention, w2: float, percentile: float) -> Assessment:
         """`w2` is the width W2 of the patient's context, `percentile` its percentile in the training cohort."""
         found: list[Finding] = []
         if w2 > self._limits.width_caution:
@@ -114,13 +114,13 @@ class Judge:
             found.append(differs)
         return self._ruling(found) if found else NO_FINDINGS
 
-    def _ruling(self, found: list[Finding]) -> Ruling:
-        """Findings live as long as their judge (or as this module), so that their identities name a ruling."""
+    def _ruling(self, found: list[Finding]) -> Assessment:
+        """Findings live as long as these rules (or as this module), so that their identities name an assessment."""
         key = tuple([id(finding) for finding in found])
-        ruling = self._rulings.get(key)
-        if ruling is None:
-            ruling = self._rulings[key] = Ruling.of(tuple(found))
-        return ruling
+        assessment = self._rulings.get(key)
+        if assessment is None:
+            assessment = self._rulings[key] = Assessment.of(tuple(found))
+        return assessment
 
     def _differs(self, convention: Convention) -> Finding | None:
         try:
