@@ -81,9 +81,7 @@ METHOD_NOT_ALLOWED = ProblemKind(
 STILL_ANSWERING = ProblemKind(
     "still-answering", 409, "Request still in progress", "Try again later with the same Idempotency-Key."
 )
-BODY_TOO_LARGE = ProblemKind(
-    "body-too-large", 413, "Body too large", "The body may have at most 16 KiB, a JSON batch 8 MiB."
-)
+BODY_TOO_LARGE = ProblemKind("body-too-large", 413, "Body too large", "The body may have at most 16 KiB.")
 WRONG_MEDIA_TYPE = ProblemKind(
     "wrong-media-type",
     415,
@@ -103,6 +101,9 @@ NOT_AUDITED = ProblemKind(
     "not-audited", 503, "Audit unavailable", "The response could not be recorded, so none is given. Try again shortly."
 )
 QUEUE_FULL = ProblemKind("queue-full", 503, "Service busy", "Too many requests are waiting. Try again shortly.")
+STOPPING = ProblemKind(
+    "stopping", 503, "Service stopping", "Send the request to another process, or try again shortly."
+)
 NO_MODEL = ProblemKind("no-model", 503, "No model loaded", "The service cannot score yet. Try again shortly.")
 
 PROBLEMS = (
@@ -125,6 +126,7 @@ PROBLEMS = (
     DEFECT,
     NOT_AUDITED,
     QUEUE_FULL,
+    STOPPING,
     NO_MODEL,
 )
 

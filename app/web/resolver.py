@@ -83,6 +83,8 @@ def _add(dependant: Dependant, steps: list[Step], indexes: dict[Any, int]) -> in
         return indexes[key]
     if call is None or _is_unsupported(dependant, call):
         raise Unsupported
+    if any(sub.body_params for sub in dependant.dependencies):
+        raise Unsupported  # only the endpoint is given the body
     needed = [(sub.name, _add(sub, steps, indexes)) for sub in dependant.dependencies]
     constants: tuple[tuple[str, Any], ...] = ()
     if dependant.security_scopes_param_name:
@@ -111,7 +113,10 @@ def _is_unsupported(dependant: Dependant, call: Callable[..., Any]) -> bool:
         dependant.response_param_name,
         dependant.background_tasks_param_name,
     )
-    return not is_async or isasyncgenfunction(call) or any(others) or len(dependant.body_params) > 1
+    has_other_body = len(dependant.body_params) > 1 or any(
+        getattr(field.field_info, "embed", None) for field in dependant.body_params
+    )
+    return not is_async or isasyncgenfunction(call) or any(others) or has_other_body or not dependant.use_cache
 
 
 async def _run(step: Step, request: Request, body: Any, results: list[Any], errors: list[Any]) -> Any:

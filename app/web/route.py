@@ -78,8 +78,6 @@ class ApiRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         check = access_check(self.dependant)
-        if check is None:
-            raise TypeError(f"{self.path} must declare who may call it: Security(authorize, scopes=[…]) or the like.")
         self.required_scopes = required_scopes(check)
         access_only = Dependant(dependencies=[check], path=self.path)
         has_body = self.body_field is not None

@@ -8,6 +8,7 @@ target names a host too (`GET http://host/path`), both must be this machine.
 """
 
 import asyncio
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated
 
@@ -78,13 +79,20 @@ async def current_caller(
     return Caller(principal.name, request.state.request_id, request.scope["route"].path, deadline)
 
 
-def access_check(dependant: Dependant) -> Dependant | None:
-    """The access check that a route declares, directly or through another dependency."""
+def access_check(dependant: Dependant) -> Dependant:
+    """The one access check that a route declares, directly or through another dependency."""
+    checks = {(check.call, required_scopes(check)): check for check in _access_checks(dependant)}
+    if len(checks) != 1:
+        raise TypeError(f"{dependant.path} must declare one access check: Security(authorize, scopes=[…]) or the like.")
+    return next(iter(checks.values()))
+
+
+def _access_checks(dependant: Dependant) -> Iterator[Dependant]:
     for declared in dependant.dependencies:
-        found = declared if declared.call in ACCESS_CHECKS else access_check(declared)
-        if found is not None:
-            return found
-    return None
+        if declared.call in ACCESS_CHECKS:
+            yield declared
+        else:
+            yield from _access_checks(declared)
 
 
 def required_scopes(check: Dependant) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ BACKLOG = 2048
 class Server(uvicorn.Server):
     """On SIGTERM it reports not ready, keeps listening for `DRAIN_SECONDS`, then finishes the responses in flight.
 
-    Ctrl-C skips the listening; a second signal stops at once.
+    Ctrl-C skips the listening; a second Ctrl-C stops at once.
     """
 
     def __init__(self, config: uvicorn.Config, on_signal: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Security
 
 from app.clock import utc_now
 from app.database.engine import Database
@@ -15,7 +15,7 @@ from app.errors import InvalidSettings
 from app.settings import Settings
 from app.web.app import ROUTES
 from app.web.route import ApiRoute
-from app.web.security import _own_hosts
+from app.web.security import _own_hosts, allow_anonymous, authorize
 from tests.web.serving import READING, SCORE, Running, bearer, create_key, on_database, serving
 
 OPEN = {"/health/live", "/health/ready", "/", "/guide", "/docs", "/redoc", "/openapi.json", "/assets/{name}"}
@@ -62,8 +62,16 @@ def test_every_route_requires_the_scope_that_was_decided() -> None:
 def test_a_route_that_declares_no_access_check_is_refused_at_import() -> None:
     async def forgotten() -> None: ...
 
-    with pytest.raises(TypeError, match="/forgotten must declare who may call it"):
+    with pytest.raises(TypeError, match="/forgotten must declare one access check"):
         APIRouter(route_class=ApiRoute).add_api_route("/forgotten", forgotten)
+
+
+def test_a_route_that_declares_two_access_checks_is_refused_at_import() -> None:
+    async def ambiguous() -> None: ...
+
+    checks = [Depends(allow_anonymous), Security(authorize, scopes=["admin"])]
+    with pytest.raises(TypeError, match="/ambiguous must declare one access check"):
+        APIRouter(route_class=ApiRoute).add_api_route("/ambiguous", ambiguous, dependencies=checks)
 
 
 def test_without_a_key_this_machine_may_score_and_read_models_and_nothing_else(shared: Running) -> None:

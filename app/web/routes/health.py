@@ -15,7 +15,7 @@ from app.web.problems import RETRY_SECONDS
 from app.web.route import ApiRoute, json_response
 from app.web.security import RuntimeDep, allow_anonymous, authorize, authorize_metrics
 
-NOT_READY = (problems.NO_MODEL, problems.NOT_AUDITED, problems.QUEUE_FULL)
+NOT_READY = (problems.NO_MODEL, problems.NOT_AUDITED, problems.STOPPING)
 
 router = APIRouter(tags=["Operation"], route_class=ApiRoute)
 
@@ -83,4 +83,4 @@ def _why_not(state: check_health.Readiness) -> ProblemKind:
     checks = state.body["checks"]
     if not checks["models_loaded"]:
         return problems.NO_MODEL
-    return problems.NOT_AUDITED if not checks["audit_writable"] else problems.QUEUE_FULL
+    return problems.NOT_AUDITED if not checks["audit_writable"] else problems.STOPPING
