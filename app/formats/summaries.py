@@ -2,7 +2,8 @@
 
 Both state the measurement beside what is expected, the score, its interval and the probability of exceeding 2. They
 never name a disease, a grade, a risk or a treatment, and never call an aorta normal: that is for people who know more
-about the patient. No certainty is claimed: "<1%" and ">99%" are the extremes.
+about the patient. No certainty is claimed: "<1%" and ">99%" are the extremes, and to patients every range and chance
+is called estimated. Outside the training range they give what the model would expect, never how many people measure so.
 """
 
 from collections.abc import Iterator
@@ -44,10 +45,17 @@ PLAIN_REASONS = {
     (EDGE, "old"): "few people in the comparison group are as old as {you}",
     (EDGE, "young"): "few people in the comparison group are as young as {you}",
     (DIFFERS, "convention"): "the measurement was taken differently from those in the comparison group",
-    (WIDE, "width"): "the comparison is less exact for someone of {your} age and size",
+    (WIDE, "width"): "the score is less precise for someone of {your} age and size",
     (SPARSE, "rarity"): "the comparison group includes few people like {you}",
 }
-TOO_UNCERTAIN = "the comparison is too uncertain for someone of {your} age and size"
+# Of a finding that leads to `not_reliable` by itself, where the words above would fit a score with caution too.
+TOO_FAR = "is too far outside the range of the comparison group"
+PLAIN_REASONS_NOT_RELIABLE = {
+    (OUTSIDE, "height"): f"{{your}} height {TOO_FAR}",
+    (OUTSIDE, "weight"): f"{{your}} weight {TOO_FAR}",
+    (OUTSIDE, "body mass index"): f"{{your}} weight for {{your}} height {TOO_FAR}",
+    (WIDE, "width"): "the comparison is too uncertain for someone of {your} age and size",
+}
 PATIENT_NOT_COVERED = "the comparison group does not cover this measurement"
 
 ADULT = {"you": "you", "are": "are", "your": "your", "people": "people of your age, sex, height and weight"}
@@ -64,8 +72,8 @@ PLACES = {
 OTHER_PLACE = "the site {site}"
 
 PATIENT_WARNINGS = {
-    "caution": "Caution: this result is less certain than usual, because {why}.",
-    "not_reliable": "This result is not reliable, because {why}.",
+    "caution": "Please note: this comparison may be less accurate than usual, because {why}.",
+    "not_reliable": "The numbers in this comparison are not reliable, because {why}.",
 }
 
 Words = dict[str, str]
@@ -85,6 +93,12 @@ class ScoredMeasurement:
     @property
     def deciding(self) -> Finding | None:
         return deciding_finding(self.findings)
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the texts may say how people like this patient measure: outside the training range none was seen."""
+        outside = any(finding.code == OUTSIDE for finding in self.findings)
+        return not outside and self.answer.reliability.verdict != "not_reliable"
 
 
 def intended_use(*, simulated: bool) -> str:
@@ -129,7 +143,7 @@ def _measurement(judged: ScoredMeasurement) -> str:
 
 
 def _clinician_measured(judged: ScoredMeasurement, reference: Reference) -> str:
-    covered = judged.answer.reliability.verdict != "not_reliable"
+    covered = judged.is_covered
     expected, range_name = ("expected", "reference range") if covered else ("the model would expect", "range")
     interval = reference.interval_mm
     return (
@@ -176,9 +190,10 @@ def _patient_text(judged: ScoredMeasurement, opening: str) -> str:
 def plain_reason(reason: Finding | None, words: Words = ADULT) -> str:
     if reason is None:
         return PATIENT_NOT_COVERED
-    if (reason.code, reason.verdict) == (WIDE, "not_reliable"):
-        return TOO_UNCERTAIN.format_map(words)
-    return PLAIN_REASONS.get((reason.code, reason.about), PATIENT_NOT_COVERED).format_map(words)
+    key = reason.code, reason.about
+    usual = PLAIN_REASONS.get(key, PATIENT_NOT_COVERED)
+    plain = PLAIN_REASONS_NOT_RELIABLE.get(key, usual) if reason.verdict == "not_reliable" else usual
+    return plain.format_map(words)
 
 
 def _patient_sentences(judged: ScoredMeasurement, words: Words) -> Iterator[str]:
@@ -188,7 +203,7 @@ def _patient_sentences(judged: ScoredMeasurement, words: Words) -> Iterator[str]
         return
     yield from _warned(answer.reliability, why)
     yield _patient_measured(judged, words)
-    yield _expected(answer.reference, answer.reliability, words)
+    yield _expected(answer.reference, words, covered=judged.is_covered)
     yield _patient_scored(answer.score, judged.tails, words)
     yield from _patient_with_measurement_error(judged)
 
@@ -207,9 +222,9 @@ def _patient_measured(judged: ScoredMeasurement, words: Words) -> str:
     return f"{_patient_place(judged.site, words)} measures {as_given(judged.query.diameter_mm)} mm across."
 
 
-def _expected(reference: Reference, reliability: Reliability, words: Words) -> str:
+def _expected(reference: Reference, words: Words, *, covered: bool) -> str:
     interval = reference.interval_mm
-    if reliability.verdict == "not_reliable":
+    if not covered:
         return (
             f"For {words['people']}, the model would expect {tenths(reference.expected_diameter_mm)} mm, with a range "
             f"from {tenths(interval.low)} to {tenths(interval.high)} mm."
@@ -224,8 +239,7 @@ def _expected(reference: Reference, reliability: Reliability, words: Words) -> s
 def _patient_scored(score: Score, tails: Tails, words: Words) -> str:
     return (
         f"On a scale where 0 is what is expected and most people score between -2 and 2, {words['your']} score is "
-        f"estimated at {two_digits(score.expected_ns)}; with {share(score.hdi.probability)} certainty it lies "
-        f"{_between(score.hdi)}. {begun(_chances(tails))}."
+        f"estimated at {two_digits(score.expected_ns)}; {_estimated_range(score.hdi)}. {begun(_chances(tails))}."
     )
 
 
@@ -234,8 +248,7 @@ def _patient_with_measurement_error(judged: ScoredMeasurement) -> Iterator[str]:
     if score is not None and tails is not None:
         error = error_as_given(judged.query.measurement_sd_mm)
         yield (
-            f"Allowing for a measurement error of about {error} mm, with {share(score.hdi.probability)} certainty the "
-            f"score lies {_between(score.hdi)}; {_chances(tails)}."
+            f"Allowing for a measurement error of about {error} mm, {_estimated_range(score.hdi)}; {_chances(tails)}."
         )
 
 
@@ -243,15 +256,14 @@ def _patient_place(site: str, words: Words) -> str:
     return PLACES.get(site, OTHER_PLACE).format_map(words | {"site": site})
 
 
-def _between(hdi: Hdi) -> str:
-    return f"between {two_digits(hdi.low)} and {two_digits(hdi.high)}"
+def _estimated_range(hdi: Hdi) -> str:
+    return f"the estimated {share(hdi.probability)} range of the score is {_ends(hdi)}"
 
 
 def _chances(tails: Tails) -> str:
     above, below = percent_in_words(tails.above_2), percent_in_words(tails.below_minus_2)
-    if is_open_below(tails):
-        return f"the chance that it is above 2 is {above}, and the chance that it is below -2 is {below}"
-    return f"the chance that it is above 2 is {above}"
+    also_below = f", and the estimated chance that it is below -2 is {below}" if is_open_below(tails) else ""
+    return f"the estimated chance that the score is above 2 is {above}{also_below}"
 
 
 def percent(probability: float) -> str:

@@ -243,21 +243,21 @@ def _span(trained: Range) -> str:
 # Advisories: what a reader should know beside the score. They never withhold anything.
 
 INNER_EDGE = "Inner-edge measurements are about 3 mm smaller than leading-edge ones."
-CONFIRM = "If this is unexpected, check the measurement and its unit (mm)."
-WIDEST_USUAL_ANEURYSM_MM = 80.0  # only the words change here, not whether there is an advisory
+CONFIRM = "If the value is unexpected, check the measurement and its unit (mm)."
+WIDEST_USUAL_MM = 80.0  # only the words change here, not whether there is an advisory
 
 LARGE = Advisory(
     "absolute_diameter",
     "diameter_mm",
-    "Guidelines for adults also define dilatation of the aortic root and the ascending aorta by absolute size, from 40 "
-    "mm. That definition applies whatever the score.",
+    "The diameter is 40 mm or more. Guidelines for adults also use absolute size, from 40 mm, for the aortic root and "
+    "the ascending aorta; this does not depend on the score.",
 )
 OBESE = Advisory("bmi_high", "weight_kg", "The body mass index is above 50 kg/m². Was the weight given in pounds?")
-FAR_ABOVE, FAR_BEYOND_ANEURYSMS, FAR_BELOW, FAR_AND_NOT_RELIABLE = (
+FAR_ABOVE, FAR_AND_RARE, FAR_BELOW, FAR_AND_NOT_RELIABLE = (
     Advisory("far_out", "diameter_mm", f"{found} {CONFIRM}")
     for found in (
-        "The score is above 6. Aneurysms of this size do occur.",
-        "The score is above 6, and few aneurysms are this wide.",
+        "The score is above 6. Diameters of this size do occur.",
+        "The score is above 6, and diameters of this size are rare.",
         "The score is below -6, and few aortas are this narrow.",
         "The score is beyond ±6.",  # of whom the model does not cover, nothing is known to be rare
     )
@@ -284,7 +284,7 @@ def _far_out(diameter_mm: float, expected_ns: float, verdict: Verdict) -> Adviso
         return FAR_AND_NOT_RELIABLE
     if expected_ns < 0.0:
         return FAR_BELOW
-    return FAR_ABOVE if diameter_mm <= WIDEST_USUAL_ANEURYSM_MM else FAR_BEYOND_ANEURYSMS
+    return FAR_ABOVE if diameter_mm <= WIDEST_USUAL_MM else FAR_AND_RARE
 
 
 @cache  # there are 48 conventions

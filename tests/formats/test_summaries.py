@@ -54,8 +54,8 @@ def test_a_score_is_stated_in_millimetres_first() -> None:
         "The root of your aorta (the large artery that leaves the heart) measures 41 mm across. For people of your "
         "age, sex, height and weight, 35.1 mm is expected, and about 95 in 100 of them have a measurement between "
         "29.0 and 41.2 mm. On a scale where 0 is what is expected and most people score between -2 and 2, your score "
-        "is estimated at 1.93; with 95% certainty it lies between 1.58 and 2.30. The chance that it is above 2 is "
-        "34%."
+        "is estimated at 1.93; the estimated 95% range of the score is 1.58 to 2.30. The estimated chance that the "
+        "score is above 2 is 34%."
     )
 
 
@@ -66,8 +66,8 @@ def test_the_effect_of_a_measurement_error_is_stated() -> None:
         "of exceeding 2 is 42%."
     )
     assert summary.patient.endswith(
-        "Allowing for a measurement error of about 1 mm, with 95% certainty the score lies between 1.58 and 2.30; "
-        "the chance that it is above 2 is 42%."
+        "Allowing for a measurement error of about 1 mm, the estimated 95% range of the score is 1.58 to 2.30; the "
+        "estimated chance that the score is above 2 is 42%."
     )
 
 
@@ -75,9 +75,10 @@ def test_the_effect_of_a_measurement_error_is_stated() -> None:
 def test_the_lower_side_is_stated_where_it_bears_on_the_position(below: float, is_stated: bool) -> None:
     summary = summary_of(tails=Tails(0.001, below))
     assert (f"and that of being below -2 is {percent(below)}." in summary.clinician) == is_stated
-    chances = f"The chance that it is above 2 is less than 1%, and the chance that it is below -2 is {percent(below)}."
+    above = "The estimated chance that the score is above 2 is less than 1%"
+    chances = f"{above}, and the estimated chance that it is below -2 is {percent(below)}."
     assert (chances in summary.patient) == is_stated
-    assert ("The chance that it is above 2 is less than 1%." in summary.patient) != is_stated
+    assert (f"{above}." in summary.patient) != is_stated
 
 
 def test_parents_read_about_their_child() -> None:
@@ -90,7 +91,7 @@ def test_parents_read_about_their_child() -> None:
 def test_another_interval_is_named_by_its_probability() -> None:
     summary = summary_of(shown=score("uncertain", Hdi(0.8, 1.7, 2.1, 0.4)))
     assert "(80% interval 1.70 to 2.10)" in summary.clinician
-    assert "with 80% certainty it lies between 1.70 and 2.10." in summary.patient
+    assert "the estimated 80% range of the score is 1.70 to 2.10." in summary.patient
     assert "95% reference range" in summary.clinician
 
 
@@ -128,7 +129,9 @@ def test_a_withheld_score_is_stated_with_the_deciding_reason_alone() -> None:
 def test_an_unreliable_score_begins_with_the_warning() -> None:
     summary = summary_of("not_reliable")
     assert summary.clinician.startswith("Not reliable, because the patient is older than the oldest")
-    assert summary.patient.startswith("This result is not reliable, because you are older than everyone")
+    assert summary.patient.startswith(
+        "The numbers in this comparison are not reliable, because you are older than everyone"
+    )
     assert summary_of("not_reliable", simulated=True).clinician.startswith(f"{EVALUATION}; not reliable, because")
 
 
@@ -140,6 +143,38 @@ def test_outside_the_training_cohort_the_model_would_expect_and_nobody_is_counte
         "to 41.2 mm." in summary.patient
     )
     assert "in 100" not in summary.patient
+
+
+def test_outside_the_training_range_nobody_is_counted_at_caution_either() -> None:
+    judged = ScoredMeasurement(
+        "SoV", ScoreQuery(MAN, 41.0), answer(score(), reliability("caution", WEIGHT)), UNCERTAIN, None, (WEIGHT,)
+    )
+    summary = summarise(judged, simulated=False)
+    assert summary.clinician.startswith("Caution, because the weight is outside the range of the training cohort")
+    assert "(the model would expect 35.1 mm, 95% range 29.0 to 41.2 mm)" in summary.clinician
+    assert summary.patient.startswith(
+        "Please note: this comparison may be less accurate than usual, because your weight is outside the range of "
+        "the comparison group. "
+    )
+    assert "the model would expect 35.1 mm, with a range from 29.0 to 41.2 mm." in summary.patient
+    assert "in 100" not in summary.patient
+    assert "95% reference range" in summary_of("caution").clinician  # an imprecise score: such people were observed
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [("height", "height"), ("weight", "weight"), ("body mass index", "weight for your height")],
+)
+def test_a_body_too_far_outside_differs_in_words_from_one_that_is_scored(about: str, words: str) -> None:
+    near = replace(WEIGHT, about=about)
+    far = replace(near, verdict="not_reliable")
+    assert plain_reason(near) == f"your {words} is outside the range of the comparison group"
+    assert plain_reason(far) == f"your {words} is too far outside the range of the comparison group"
+    withheld = answer(None, reliability("not_reliable", far))
+    summary = summarise(
+        ScoredMeasurement("SoV", ScoreQuery(MAN, 41.0), withheld, UNCERTAIN, None, (far,)), simulated=False
+    )
+    assert summary.patient.startswith(f"Your {words} is too far outside the range of the comparison group, so no score")
 
 
 def test_a_score_withheld_for_its_width_alone_is_too_imprecise() -> None:
@@ -171,7 +206,7 @@ def test_caution_does_not_speak_of_widths_beside_an_interval_of_another_score() 
         "Caution, because the score is imprecise for patients of this age, sex and body size: in this 55-year-old man"
     )
     assert "wider than" not in summary.clinician
-    assert summary.patient.startswith("Caution: this result is less certain than usual, because ")
+    assert summary.patient.startswith("Please note: this comparison may be less accurate than usual, because ")
 
 
 @pytest.mark.parametrize(

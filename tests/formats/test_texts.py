@@ -35,17 +35,20 @@ CLINICIAN_WORDS = """
     tte valsalva was weight were who woman would year-old years young younger youngest
 """
 PATIENT_WORDS = """
-    a about above across age allowing and aorta are artery as ascending at because below between care caution
-    certain certainty chance child child's children comparison differently error estimated evaluation everyone exact
-    expect expected few for from given group have heart height in includes is it large leaves less lies like
-    measured measurement measures mm model more most no not of old older on outside part people range reliable
-    result root same scale score sex size so someone taken than that the them this those to too uncertain usual was
-    weight what where with would you young younger your
+    a about above accurate across age allowing and aorta are artery as ascending at be because below between care
+    chance child child's children comparison differently error estimated evaluation everyone expect expected far few
+    for from given group have heart height in includes is it large leaves less like may measured measurement measures
+    mm model more most no not note numbers of old older on outside part people please precise range reliable root same
+    scale score sex size so someone taken than that the them this those to too uncertain usual was weight what where
+    with would you young younger your
 """
 
 N, P = r"(-?\d+(?:\.\d+)?)", r"(<1%|>99%|[1-9]\d?%)"
 W = r"(less than 1%|more than 99%|[1-9]\d?%)"
-CHANCES = rf"[Tt]he chance that it is above 2 is {W}(?:, and the chance that it is below -2 is {W})?"
+CHANCES = (
+    rf"[Tt]he estimated chance that the score is above 2 is {W}"
+    rf"(?:, and the estimated chance that it is below -2 is {W})?"
+)
 CLINICIAN = re.compile(
     rf"[Ii]n this (.+), the (?:sinus of Valsalva|ascending aorta) measured {N} mm "
     rf"\((?:expected|the model would expect) {N} mm, 95% (?:reference )?range {N} to {N} mm\), "
@@ -60,8 +63,8 @@ PATIENT = re.compile(
     rf"(?: is expected, and about 95 in 100 of them have a measurement between|, with a range from) "
     rf"{N} (?:and|to) {N} mm\. "
     rf"On a scale where 0 is what is expected and most people score between -2 and 2, your (?:child's )?score "
-    rf"is estimated at {N}; with {N}% certainty it lies between {N} and {N}\. {CHANCES}\."
-    rf"(?: Allowing for a measurement error of about {N} mm, with {N}% certainty the score lies between {N} and {N}; "
+    rf"is estimated at {N}; the estimated {N}% range of the score is {N} to {N}\. {CHANCES}\."
+    rf"(?: Allowing for a measurement error of about {N} mm, the estimated {N}% range of the score is {N} to {N}; "
     rf"{CHANCES}\.)?$"
 )
 OUTSIDE = re.compile(rf"the (height|weight|body mass index) is (more than {N}(?:%| kg/m²) )?outside .+?, {N} to {N} ")
@@ -159,9 +162,12 @@ def test_both_texts_give_the_numbers_of_the_answer() -> None:
         clinician, patient = CLINICIAN.search(summary.clinician), PATIENT.search(summary.patient)
         assert clinician, summary.clinician
         assert patient, summary.patient
-        unreliable = answer.reliability.verdict == "not_reliable"
-        assert all(("model would expect" in text) == unreliable for text in (summary.clinician, summary.patient))
-        assert ("95 in 100" in summary.patient) != unreliable
+        reliability = answer.reliability
+        outside = any(reason.code == "outside_training_range" for reason in reliability.reasons)
+        observed = reliability.verdict != "not_reliable" and not outside
+        assert all(("model would expect" in text) != observed for text in (summary.clinician, summary.patient))
+        assert ("95 in 100" in summary.patient) == observed
+        assert ("95% reference range" in summary.clinician) == observed
         _, *digits = clinician.groups()
         measured, expected, low, high, ns, mass, hdi_low, hdi_high, above, below, sd, mass_again, *with_error = digits
         numbers = [query.diameter_mm, reference.expected_diameter_mm, reference.interval_mm.low]
