@@ -52,6 +52,9 @@ serve: $(SERVE)/.ready ## install what serving needs, start the service on 127.0
 .PHONY: train-env
 train-env: $(TRAIN)/.ready ## install what training needs
 
+.PHONY: paper-env
+paper-env: $(PAPER)/.ready ## install what the paper's experiments and the benchmarks need
+
 .PHONY: test
 test: fast-test slow-test ## install everything, run the tests (on Python 3.13: all but training)
 

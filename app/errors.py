@@ -37,6 +37,7 @@ The table of HTTP responses is in `app.web.problems`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 
 class NormalcyError(Exception):
@@ -212,8 +213,11 @@ class UnknownKey(NormalcyError):
 
 
 class NotInstalled(NormalcyError):
-    def __init__(self, what: str) -> None:
-        super().__init__(f"This command needs {what}: install the training environment with `make train-env`.")
+    """With the environment that has what is missing; the one of the paper has all that training needs, and more."""
+
+    def __init__(self, what: str, environment: Literal["train", "paper"] = "train") -> None:
+        commands = f"run `make {environment}-env`, then `source .venv/{environment}/bin/activate`"
+        super().__init__(f"This command needs {what}: {commands}.")
 
 
 class FileExists(NormalcyError):

@@ -171,7 +171,7 @@ REQUEST_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # another
 
 def test_a_table_can_be_scored_as_its_document_says(terminal: Terminal) -> None:
     table, command, answer = (block.text for block in blocks(DOCS["docs/score-files.md"]))
-    (terminal.folder / "readings.csv").write_text(table)
+    (terminal.folder / "measurements.csv").write_text(table)
     shown, printed = (
         {REQUEST_ID.sub("ID", line) for line in text.splitlines()} for text in (answer, terminal.shell(command))
     )

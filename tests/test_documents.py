@@ -1,7 +1,6 @@
 """The documents describe every setting, route, error code, metric and command, and nothing that does not exist."""
 
 import ast
-import math
 import re
 import shlex
 from collections.abc import Iterator
@@ -166,11 +165,15 @@ def test_make_targets_that_the_readme_names_are_there() -> None:
 def test_the_readme_says_whom_the_shipped_models_cover() -> None:
     for site in ("SoV", "AA"):
         ranges = load(ROOT / "models_store", site, highest_version(ROOT / "models_store", site)).card.ranges
-        youngest, oldest = math.ceil(10 * ranges.age_years.low) / 10, math.floor(10 * ranges.age_years.high) / 10
+        youngest, oldest = ranges.age_years.low, ranges.age_years.high
         low, high = ranges.bmi_kg_m2.low, ranges.bmi_kg_m2.high
         text = " ".join(README.replace("> ", "").split())
-        assert f"ages from {youngest} to {oldest} years and a body mass index up to {high:.0f} kg/m²" in text
-        assert f"ages from {youngest} to {oldest} years, a body mass index from {low:.1f} to {high:.0f} kg/m²" in text
+        for link in (" and", ","):
+            ages, bmi = (
+                f"ages from {youngest} to {oldest} years",
+                f"a body mass index from {low:.1f} to {high:.2f} kg/m²",
+            )
+            assert f"{ages}{link} {bmi}" in text
 
 
 def test_every_release_says_which_numbers_moved() -> None:

@@ -126,5 +126,5 @@ class _TimeLeft(TimeRemainingColumn):
 
     def render(self, task: Task) -> Text:
         if not task.fields["has_moved"]:
-            return Text("passed")
-        return Text("passed, ") + super().render(task) + Text(" left")
+            return Text("elapsed")
+        return Text("elapsed, ") + super().render(task) + Text(" left")

@@ -82,7 +82,7 @@ def list_all(json: JsonOption = False) -> None:
 
 @group.command()
 def revoke(key_id: Annotated[str, typer.Argument(help="The id of the key.")], json: JsonOption = False) -> None:
-    """Revoke a key, permanently. Running services reject it within a second. The audit records who revoked it."""
+    """Revoke a key. Running services reject it within two seconds, permanently. The audit records who revoked it."""
     from app.clock import utc_now
     from app.services.manage_keys import revoke_key
 

@@ -49,9 +49,10 @@ def main() -> None:
     except NormalcyError as error:
         _fail(str(error))
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == app.__name__:
+        library = (error.name or "").partition(".")[0]
+        if library in ("", app.__name__):
             raise
-        _fail(str(NotInstalled(error.name)))
+        _fail(str(NotInstalled(library, "paper" if sys.argv[1:2] == ["bench"] else "train")))
     except OSError as error:  # a file or folder that is missing, exists already, or is not accessible
         _fail(f"{error.filename} cannot be used: {error.strerror}." if error.filename else str(error))
 

@@ -78,7 +78,10 @@ def with_request_options(command: Callable[..., None]) -> Callable[..., None]:
 @with_request_options
 def score(
     *,
-    site: Annotated[str | None, typer.Option(help="SoV, AA; in a file, for rows without a site.")] = None,
+    site: Annotated[
+        str | None,
+        typer.Option(help="The site of the measurement, for example SoV; with --in, for rows without a site."),
+    ] = None,
     source: Annotated[Path | None, typer.Option("--in", help="A table of measurements, .csv or .parquet.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Where its scores go, .csv or .parquet; never overwritten.")
@@ -91,7 +94,9 @@ def score(
     if source is None and out is None:
         _score_one(site, body, json)
     elif source is None or out is None or body:
-        raise typer.BadParameter("a file takes --in and --out, and of the other options --site alone")
+        raise typer.BadParameter(
+            "To score a file, give both --in and --out; besides them only --site and --json are allowed."
+        )
     else:
         _score_file(source, out, site, json)
 
@@ -103,7 +108,7 @@ def _is_given(value: object) -> bool:
 
 def _score_one(site: str | None, body: dict[str, Any], json: bool) -> None:
     if site is None:
-        raise typer.BadParameter("the site of the measurement, as SoV", param_hint="--site")
+        raise typer.BadParameter("Give the site of the measurement, for example SoV.", param_hint="--site")
     from app.runtime.command import command_runtime
     from app.schemas.answers import ScoreResponse
     from app.schemas.errors import parse

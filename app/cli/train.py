@@ -22,7 +22,13 @@ def train(
     version: Annotated[
         str, typer.Option(help="The new version, such as 1.0.0. Published versions are never overwritten.")
     ],
-    cohort: Annotated[str, typer.Option(help="A short name for the cohort, shown in every answer.")],
+    cohort: Annotated[
+        str,
+        typer.Option(
+            help="A short name for the cohort, shown in every response. Use `simulated` for simulated people: only "
+            "this name marks the model as not for care."
+        ),
+    ],
     description: Annotated[str, typer.Option(help="Who they are: inclusion criteria, place, years.")] = "",
     diameter_column: Annotated[str, typer.Option(help="The column with the diameters, in mm.")] = "diameter_mm",
     edge: Annotated[Edge | None, typer.Option(help="The edges that were measured between.")] = None,

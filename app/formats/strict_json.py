@@ -82,7 +82,7 @@ def _diagnosis(body: bytes, refusal: ValueError) -> MalformedJson:
     except MalformedJson as known:
         return known
     except UnicodeEncodeError:
-        return _malformed("lone_surrogate", "A text in the body holds half of a surrogate pair (\\ud800 to \\udfff).")
+        return _malformed("lone_surrogate", "A string in the body contains an unpaired surrogate (\\ud800 to \\udfff).")
     except json.JSONDecodeError as where:
         return _malformed("syntax", f"The body is not JSON: line {where.lineno}, column {where.colno}.")
     return _malformed("syntax", "The body is not JSON.")

@@ -46,9 +46,9 @@ def _composed(cls: type[T]) -> type[T]:
 
 @_part
 class Hdi(_Closed):
-    """The shortest interval of the score that holds the probability."""
+    """The shortest interval of the score that contains the probability."""
 
-    probability: Annotated[float, Field(description="The probability that it holds.", ge=0.5, le=0.99)]
+    probability: Annotated[float, Field(description="Probability contained in the interval.", ge=0.5, le=0.99)]
     low: Annotated[float, Field(description="Its lower end.")]
     high: Annotated[float, Field(description="Its upper end.")]
     width: Annotated[float, Field(description="`high` minus `low`.", ge=0)]
@@ -89,7 +89,7 @@ class ScoreWithMeasurementError(_Closed):
 class IntervalMm(_Closed):
     """An interval of diameters."""
 
-    probability: Annotated[Probability, Field(description="The probability that it holds.")]
+    probability: Annotated[Probability, Field(description="Probability contained in the interval.")]
     low: Annotated[float, Field(description="Its lower end in mm.")]
     high: Annotated[float, Field(description="Its upper end in mm.")]
 
@@ -109,7 +109,10 @@ class DiameterAtThreshold(_Closed):
 
 @_part
 class Reference(_Closed):
-    """What is expected of the reference people at this context. The first four numbers rebuild every result."""
+    """What is expected for reference people of this age, sex, height and weight.
+
+    Every other number can be recomputed from the first four and the diameter.
+    """
 
     expected_diameter_mm: Annotated[float, Field(description="Expected diameter in mm (m1).")]
     expected_diameter_sd_mm: Annotated[
@@ -140,7 +143,7 @@ class NotApplicable(_Closed):
 
 @_part
 class Comparators(_Closed):
-    """Older ways to the same question; null where one does not apply."""
+    """Older methods for the same comparison; null where one does not apply."""
 
     linear_z: Annotated[float | None, Field(description="Z-score from linear regression with a constant spread.")]
     altman_z: Annotated[float | None, Field(description="Z-score from Altman's regression, with a varying spread.")]

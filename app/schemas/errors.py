@@ -25,18 +25,18 @@ NOT_JSON = {
     "not_finite": "NaN and Infinity are not JSON",
     "number_too_large": "a number is too large for a double",
     "duplicate_key": "an object names the same key twice, so it has two meanings",
-    "lone_surrogate": "a text holds half of a surrogate pair, which is no character",
+    "lone_surrogate": "a string contains an unpaired surrogate",
     "too_deep": "arrays and objects are nested too deeply",
 }
 NOT_ACCEPTABLE = {
     "missing": "a required field is missing",
     "unknown_field": "an object has unknown fields; they are counted, not named",
-    "wrong_type": "the field has the wrong JSON type (a number in quotes is a text, true is not a number)",
+    "wrong_type": "the field has the wrong JSON type (a number in quotes is a string, true is not a number)",
     "out_of_range": "the number is outside its allowed range",
-    "not_a_choice": "the text is not one of the choices",
-    "too_short": "the text is empty, or the array has too few elements",
-    "too_long": "the text or the array is too long",
-    "control_character": "the text holds a control character",
+    "not_a_choice": "the string is not one of the choices",
+    "too_short": "the string is empty, or the array has too few elements",
+    "too_long": "the string or the array is too long",
+    "control_character": "the string contains a control character",
     "implausible_bmi": "height and weight give a body mass index outside its allowed range",
     "duplicate_site": "the study measures a site twice",
     "unknown_site": "no model is published for the site of a measurement",
@@ -184,10 +184,10 @@ class _Report:
         for location in dict.fromkeys(location[:-1] for location in locations):
             known, given = self._field(location).fields, _value(self._body, location)
             unknown = [name for name in given if name not in known]
-            count = "1 field is" if len(unknown) == 1 else f"{len(unknown)} fields are"
+            count = "1 unknown field" if len(unknown) == 1 else f"{len(unknown)} unknown fields"
             where = f" in {dotted(location)}" if location else ""
             hint = _misplaced(given, known) or did_you_mean(unknown, [name for name in known if name not in given])
-            message = f"{count} not known{where}.{hint} Known are {', '.join(known)}."
+            message = f"{count}{where}.{hint} Allowed fields: {', '.join(known)}."
             at = (*location, "(unknown)")
             self._found.append((at, field_error("unknown_field", dotted(at), message)))
 
@@ -225,7 +225,7 @@ def rule(field: FieldSpec) -> str:
     if field.kind == "number":
         return f"a number {span(field.limit)}"
     if field.kind == "text":
-        return f"a text of {field.low:g} to {field.high:g} characters, none a control character"
+        return f"a string of {field.low:g} to {field.high:g} characters without control characters"
     if field.kind == "choice":
         quoted = [f'"{choice}"' for choice in field.choices]
         return f"{', '.join(quoted[:-1])} or {quoted[-1]}{CHOOSE_SEX if field.name == 'sex' else ''}"

@@ -77,7 +77,7 @@ MeasurementSdMm = Annotated[
     NO_NEGATIVE_ZERO,
 ]
 Threshold = Annotated[float, quantity("A normalcy score.", "NS", -10.0, 10.0), NO_NEGATIVE_ZERO]
-HdiProbability = Annotated[float, quantity("Probability that the interval holds.", "probability", 0.5, 0.99)]
+HdiProbability = Annotated[float, quantity("Probability contained in the interval.", "probability", 0.5, 0.99)]
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=PLAIN_TEXT)]
 
 

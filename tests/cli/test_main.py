@@ -84,15 +84,35 @@ def test_a_table_that_a_benchmark_does_not_find_is_one_sentence(tmp_path: Path) 
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_command_whose_libraries_are_not_installed_is_one_sentence(tmp_path: Path) -> None:
+def without(library: str, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command as if the library were not installed."""
     script = (
-        "import sys; sys.modules['gpflow'] = None; sys.argv = ['normalcy', 'bench', 'optimiser', 'no_table.csv']; "
+        f"import sys; sys.modules['{library}'] = None; sys.argv = ['normalcy', *'{command}'.split()]; "
         "from app.cli.main import main; main()"
     )
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)  # noqa: S603
+    return subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True)  # noqa: S603
+
+
+@pytest.mark.parametrize(
+    ("command", "library"), [("bench optimiser no_table.csv", "gpflow"), ("bench paper", "sklearn")]
+)
+def test_a_benchmark_whose_libraries_are_not_installed_names_the_environment(
+    command: str, library: str, tmp_path: Path
+) -> None:
+    done = without(library, command, tmp_path)
     assert done.returncode == 1
     assert done.stderr == (
-        "normalcy: This command needs gpflow: install the training environment with `make train-env`.\n"
+        f"normalcy: This command needs {library}: run `make paper-env`, then `source .venv/paper/bin/activate`.\n"
+    )
+
+
+def test_training_whose_libraries_are_not_installed_names_the_environment(tmp_path: Path) -> None:
+    normalcy("cohort", "simulate", "--n", "200", "--seed", "1", "--out", "cohort.csv", cwd=tmp_path)
+    options = "--models . --site SoV --version 1.0.0 --diameter-column SoV_mm --cohort simulated --description none"
+    done = without("gpflow", f"train cohort.csv {options} --edge leading --phase end-diastole --modality TTE", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "normalcy: This command needs gpflow: run `make train-env`, then `source .venv/train/bin/activate`."
     )
 
 

@@ -21,7 +21,7 @@ from app.web.route import ApiRoute
 
 CHAPTERS = (
     "welcome",
-    "first-call",
+    "first-request",
     "answer",
     "reliability",
     "problems",
@@ -29,7 +29,7 @@ CHAPTERS = (
     "front-ends",
     "audit",
     "models",
-    "addresses",
+    "routes",
     "settings",
     "operation",
     "command-line",
