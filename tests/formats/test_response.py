@@ -236,3 +236,8 @@ def test_the_model_is_named_with_its_digest_its_people_and_its_convention() -> N
 def test_the_intended_use_follows_the_cohort() -> None:
     assert "not for care" in provenance(MODEL, SERVICE, NOON).intended_use
     assert "not for care" not in provenance(replace(MODEL, cohort="Zürich 2020"), SERVICE, NOON).intended_use
+
+
+@pytest.mark.parametrize("name", ["simulated", "Simulated", "SIMULATED"])
+def test_a_simulated_cohort_is_not_for_care_however_it_is_spelled(name: str) -> None:
+    assert provenance(replace(MODEL, cohort=name), SERVICE, NOON).intended_use.startswith("Evaluation model")
