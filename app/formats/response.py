@@ -101,7 +101,9 @@ def body(answer: Answer) -> Json:
 
 
 def provenance(model: ModelProvenance, service: ServiceInfo, computed_at: datetime) -> Provenance:
-    return Provenance(model, service, timestamp(computed_at), intended_use(simulated=model.cohort.casefold() == SIMULATED))
+    return Provenance(
+        model, service, timestamp(computed_at), intended_use(simulated=model.cohort.casefold() == SIMULATED)
+    )
 
 
 def model_provenance(ref: ModelRef, card: ModelCard) -> ModelProvenance:
