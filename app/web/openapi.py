@@ -5,14 +5,15 @@ example responses computed by the loaded models.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from app.errors import FieldError
+from app.errors import FieldError, InvalidInput, MalformedJson
+from app.formats import strict_json
 from app.formats.response import Result, encode, score_response, study_response
 from app.inference.scoring import score_with_tails
 from app.runtime.runtime import Runtime
@@ -49,12 +50,28 @@ PROTECTED = (*ANY, problems.NO_CREDENTIAL, problems.SCOPE_MISSING)
 READS_JSON = (problems.NOT_JSON, problems.BODY_TOO_LARGE, problems.WRONG_MEDIA_TYPE, problems.INPUT_REFUSED)
 RECORDED = (problems.NOT_AUDITED, problems.QUEUE_FULL)
 
+
+def _first(named: Mapping[str, Any]) -> Json:
+    value: Json = next(iter(named.values()))["value"]
+    return value
+
+
+def _example_errors(reject: Callable[[], object]) -> list[FieldError]:
+    """What the service itself says, so that the examples cannot differ from it."""
+    try:
+        reject()
+    except MalformedJson as error:
+        return [error.error]
+    except InvalidInput as error:
+        return list(error.errors)
+    raise AssertionError("The example is acceptable.")
+
+
 EXAMPLE_ERRORS = {
-    problems.NOT_JSON: [FieldError("syntax", "", "The body is not JSON: line 1, column 18.")],
-    problems.INPUT_REFUSED: [
-        FieldError("out_of_range", "age_years", "age_years must be a number from 0 to 120 (years)."),
-        FieldError("given_in_cm", "diameter_mm", "diameter_mm must be a number from 3 to 120 (mm); given in cm?"),
-    ],
+    problems.NOT_JSON: _example_errors(lambda: strict_json.loads(b'{"age_years": 55,}')),
+    problems.INPUT_REFUSED: _example_errors(
+        lambda: parse(ScoreRequest, {**_first(SCORE_EXAMPLES), "height_cm": 1.76, "diameter_mm": 4.1})
+    ),
 }
 REQUEST_HEADER: Json = {
     "name": "X-Request-ID",
@@ -165,8 +182,3 @@ def _result(runtime: Runtime, request: SiteRequest) -> Result:
     model = runtime.loaded_models.find_current(request.site)
     [scored] = score_with_tails(model, [request.query])
     return make_result(runtime, ResolvedRequest(model, request), scored, runtime.clock())
-
-
-def _first(named: Mapping[str, Any]) -> Json:
-    value: Json = next(iter(named.values()))["value"]
-    return value
