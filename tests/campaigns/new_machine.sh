@@ -13,6 +13,7 @@ if [[ -n ${2:-} ]]; then
 else
   tree=$(mktemp -d)
   trap 'rm -rf "$tree"' EXIT
+  chmod 755 "$tree"  # mktemp's folder is closed to the user inside
 fi
 if [[ ! -e $tree/etc/debian_version ]]; then
   debootstrap --variant=minbase --include=ca-certificates,curl,git,make,python3,python3-venv "$suite" "$tree" >/dev/null
