@@ -1,12 +1,14 @@
 """The current time, and timestamps as text: UTC, fixed width, so that text order is time order."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+@lru_cache(maxsize=64)  # a response and its record say the same time
 def timestamp(when: datetime) -> str:
     """2026-11-15T10:30:00.123Z"""
     return when.astimezone(UTC).isoformat(timespec="milliseconds")[:23] + "Z"

@@ -3,6 +3,7 @@
     NormalcyError
     ├── MalformedJson           the request body is not valid JSON
     ├── InvalidInput            a request is invalid (with every error at once)
+    ├── LineTooLong             a line of a stream exceeds its limit
     ├── UnknownSite             no model is published for this site
     ├── UnknownVersion          the site has no such version
     ├── UnknownRecord           the audit has no such record
@@ -26,13 +27,15 @@
     ├── AlreadyServing          another process serves from the same embedded database
     ├── AuditUnavailable        a record could not be written in time
     │   └── AuditQueueFull      too many records are waiting to be written
+    ├── StillAnswering          the same Idempotency-Key is still being answered
+    ├── IdempotencyKeyReused    the Idempotency-Key belongs to another request
     ├── InvalidCursor           a cursor that does not come from an earlier page
     ├── InvalidCheckpoint       a checkpoint file is damaged
     ├── UnknownKey              no API key has this id
     ├── FileExists              a command never overwrites a file
     └── NotInstalled            the command needs packages that are not installed
 
-The table of HTTP responses is in `app.web.problems`.
+The table of HTTP responses is in `app.web.error_handlers`.
 """
 
 from collections.abc import Sequence
@@ -48,7 +51,7 @@ class NormalcyError(Exception):
 class FieldError:
     """What is wrong with one field of a request. Never contains the value that was sent."""
 
-    code: str  # for programs; the table of codes is in schemas/errors.py
+    code: str  # for programs; the table of codes is in schemas/validation.py
     field: str  # dotted path such as measurements[1].diameter_mm; empty: the whole request
     message: str  # for people: the field, its unit, what is allowed
 
@@ -63,6 +66,11 @@ class InvalidInput(NormalcyError):
     def __init__(self, errors: Sequence[FieldError]) -> None:
         super().__init__(" ".join(error.message for error in errors))
         self.errors = tuple(errors)
+
+
+class LineTooLong(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__("A line of the stream is too long.")
 
 
 class UnknownSite(NormalcyError):
@@ -197,6 +205,16 @@ class AuditQueueFull(AuditUnavailable):
         super().__init__("Too many audit records are waiting to be written. Try again in a moment.")
 
 
+class StillAnswering(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__("A request with this Idempotency-Key is still being answered.")
+
+
+class IdempotencyKeyReused(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__("This Idempotency-Key belongs to another request.")
+
+
 class InvalidCursor(NormalcyError):
     def __init__(self) -> None:
         super().__init__("The cursor does not come from an earlier page of this list.")
@@ -206,6 +224,10 @@ class InvalidCheckpoint(NormalcyError):
     pass
 
 
+class InvalidPublicKey(NormalcyError):
+    """A file that should hold the public key of a signer holds something else."""
+
+
 class UnknownKey(NormalcyError):
     def __init__(self, key_id: str) -> None:
         super().__init__(f"No API key has the id {key_id}.")
@@ -213,9 +235,9 @@ class UnknownKey(NormalcyError):
 
 
 class NotInstalled(NormalcyError):
-    """With the environment that has what is missing; the one of the paper has all that training needs, and more."""
+    """With the environment that has what is missing; the one of the paper has all that the others have, and more."""
 
-    def __init__(self, what: str, environment: Literal["train", "paper"] = "train") -> None:
+    def __init__(self, what: str, environment: Literal["files", "train", "paper"] = "train") -> None:
         commands = f"run `make {environment}-env`, then `source .venv/{environment}/bin/activate`"
         super().__init__(f"This command needs {what}: {commands}.")
 
@@ -223,3 +245,19 @@ class NotInstalled(NormalcyError):
 class FileExists(NormalcyError):
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} already exists and is not overwritten. Choose another name.")
+
+
+class InvalidUrl(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__("The address must be http://HOST or https://HOST, with an optional port and path.")
+
+
+class NoResponse(NormalcyError):
+    """Of a deployment whose conformance is checked."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"There was no response: {reason}.")
+
+
+class CouldNotCheck(NormalcyError):
+    """A deployment cannot be judged: it is not reachable or not ready, or the key is not sufficient."""

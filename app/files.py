@@ -1,9 +1,11 @@
 """Files: written whole or not at all, and CSV read strictly.
 
-`new_file` refuses a name that is taken; `create_file` leaves an existing file alone; `replace_file` replaces it.
+`new_file` refuses a name that is taken; `create_file` leaves an existing file alone; `replace_file` replaces it;
+`publish_file` gives a finished file its name.
 """
 
 import csv
+import hashlib
 import io
 import os
 import re
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 # Python's own float() also takes "1_000", "nan" and Arabic digits; none of them is a measurement.
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
+
+OTHERS = 0o077  # permissions of everybody but the owner of a file
 
 
 @contextmanager
@@ -58,10 +62,50 @@ def create_file(path: Path, content: bytes) -> None:
         os.link(temporary, path)
 
 
+def private_content(path: Path) -> bytes:
+    """Of a secret that this program created. Raises NormalcyError if anyone but its owner can read or change it."""
+    if path.stat().st_mode & OTHERS:
+        raise NormalcyError(f"{path} is a secret that other users of this machine can read: run chmod 600 on it.")
+    return path.read_bytes()
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """On disk (synchronised) when this returns; readable by its owner alone. Lines of several processes never mix."""
+    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    try:
+        os.write(handle, line)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """On disk (synchronised) under its name, or not at all; readable by its owner alone."""
     with _temporary_file(path, content) as temporary:
         os.replace(temporary, path)
+
+
+def publish_file(finished: Path, path: Path) -> None:
+    """Give a finished file of the same file system its name. Raises FileExists if the name is taken by other bytes.
+
+    The same bytes under the name are what a run left that ended right after this step.
+    """
+    if path.exists() and file_digest(path) == file_digest(finished):
+        return
+    try:
+        os.link(finished, path)
+    except FileExistsError as error:
+        raise FileExists(str(path)) from error
+    except OSError:  # a file system without hard links
+        with _reporting_failure(path):
+            _reserve(path)
+            os.replace(finished, path)
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
@@ -78,20 +122,51 @@ def _temporary_file(path: Path, content: bytes) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def csv_records(file: BinaryIO) -> Iterator[list[str]]:
+class CsvRecords:
     """The records of a CSV in UTF-8, their cells stripped. A blank line is an empty record, so that records count rows.
 
     Raises InvalidTable, with the row, for what is not CSV or not UTF-8.
     """
-    row = 1
-    try:
-        for record in csv.reader(_lines(file), strict=True):
-            yield [cell.strip() for cell in record]
-            row += 1
-    except csv.Error as error:
-        raise InvalidTable([f"Row {row} is not valid CSV: look for a quotation mark that does not close."]) from error
-    except UnicodeDecodeError as error:
-        raise InvalidTable([f"The file is not UTF-8 text (first seen in row {row}): save it as CSV UTF-8."]) from error
+
+    def __init__(self, file: BinaryIO) -> None:
+        """From the file's position on."""
+        self._file, self._row = file, 1
+        # A byte order mark is skipped: Excel's "CSV UTF-8" writes one, and no number depends on it.
+        self._encoding = "utf-8-sig" if file.tell() == 0 else "utf-8"
+        self._is_line_end = True
+        self._reader = csv.reader(self._lines(), strict=True)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return self
+
+    def __next__(self) -> list[str]:
+        try:
+            record = next(self._reader)
+        except csv.Error as error:
+            where = f"Row {self._row} is not valid CSV"
+            raise InvalidTable([f"{where}: look for a quotation mark that does not close."]) from error
+        except UnicodeDecodeError as error:
+            where = f"first seen in row {self._row}"
+            raise InvalidTable([f"The file is not UTF-8 text ({where}): save it as CSV UTF-8."]) from error
+        self._row += 1
+        return [cell.strip() for cell in record]
+
+    @property
+    def offset(self) -> int | None:
+        """Where the next record begins, in bytes; None if that is not the beginning of a line."""
+        return self._file.tell() if self._is_line_end else None
+
+    def _lines(self) -> Iterator[str]:
+        """Not by a TextIOWrapper, which would close the caller's file when it is deleted."""
+        for line in self._file:
+            text = line.decode(self._encoding)
+            self._encoding = "utf-8"
+            parts = list(io.StringIO(text, newline="")) if "\r" in text else [text]  # split at a lone carriage return
+            for part in parts[:-1]:
+                self._is_line_end = False
+                yield part
+            self._is_line_end = True
+            yield from parts[-1:]
 
 
 def decimal_number(text: str) -> float | None:
@@ -100,15 +175,6 @@ def decimal_number(text: str) -> float | None:
 
 def has_decimal_comma(text: str) -> bool:
     return DECIMAL_COMMA.fullmatch(text.strip()) is not None
-
-
-def _lines(file: BinaryIO) -> Iterator[str]:
-    """Not by a TextIOWrapper, which would close the caller's file when it is deleted."""
-    # A byte order mark is skipped: Excel's "CSV UTF-8" writes one, and no number depends on it.
-    encoding = "utf-8-sig"
-    for line in file:
-        yield from io.StringIO(line.decode(encoding), newline="")  # splits at a lone carriage return too
-        encoding = "utf-8"
 
 
 class _ReportingFile(io.FileIO):

@@ -38,6 +38,9 @@ class ByLabels(dict[tuple[str, ...], M]):
 @dataclass(frozen=True, slots=True)
 class Metrics:
     registry: CollectorRegistry
+    ready: Gauge  # the next three are set by app/services/check_health.py when they are read
+    warnings: Gauge
+    current_model: Gauge
     requests: ByLabels[Counter]
     request_seconds: ByLabels[Histogram]
     scores: ByLabels[Counter]
@@ -50,15 +53,27 @@ class Metrics:
     audit_failures: Counter
     audit_dropped: Counter
     refusals_aggregated: Counter
+    credential_refusals: ByLabels[Counter]
     key_expiry_seconds: Gauge
+    issuer_keys_age_seconds: Gauge
     checkpoint_age_seconds: Gauge
     checkpoint_failures: Counter
+    audit_verified_timestamp: Gauge  # this and the next one are set by app/services/check_health.py
+    audit_verification: Gauge
 
 
 def make_metrics() -> Metrics:
     r = CollectorRegistry()
     return Metrics(
         registry=r,
+        ready=Gauge("normalcy_ready", "1: this check of readiness passes. 0: it does not.", ("check",), registry=r),
+        warnings=Gauge("normalcy_warnings", "Warnings of readiness, by code.", ("code",), registry=r),
+        current_model=Gauge(
+            "normalcy_current_model",
+            "1: scores of this site come from this version. Replicas that differ follow different activations.",
+            ("site", "version", "sha256"),
+            registry=r,
+        ),
         requests=ByLabels(
             Counter("normalcy_requests", "Requests answered.", ("route", "method", "status"), registry=r)
         ),
@@ -90,8 +105,22 @@ def make_metrics() -> Metrics:
         audit_failures=Counter("normalcy_audit_failures", "Failed audit commits.", registry=r),
         audit_dropped=Counter("normalcy_audit_dropped", "Refusals that could not be recorded.", registry=r),
         refusals_aggregated=Counter("normalcy_refusals_summed", "Refusals recorded in summaries.", registry=r),
+        credential_refusals=ByLabels(
+            Counter(
+                "normalcy_credential_refusals",
+                "Credentials that were not accepted, by reason.",
+                ("reason",),
+                registry=r,
+            )
+        ),
         key_expiry_seconds=Gauge(
             "normalcy_key_expiry_seconds", "Time until the next API key expires; +Inf if none will.", registry=r
+        ),
+        issuer_keys_age_seconds=Gauge(
+            "normalcy_issuer_keys_age_seconds",
+            "Time since the public keys of a JWT issuer were last read; +Inf before the first time.",
+            ("issuer",),
+            registry=r,
         ),
         checkpoint_age_seconds=Gauge(
             "normalcy_checkpoint_age_seconds",
@@ -99,6 +128,18 @@ def make_metrics() -> Metrics:
             registry=r,
         ),
         checkpoint_failures=Counter("normalcy_checkpoint_failures", "Failed audit checkpoints.", registry=r),
+        audit_verified_timestamp=Gauge(
+            "normalcy_audit_verified_timestamp_seconds",
+            "When this process last found the whole audit intact (Unix time); 0: not since its start.",
+            registry=r,
+        ),
+        audit_verification=Gauge(
+            "normalcy_audit_verification",
+            "1: outcome of the last scheduled verification of the audit: pending, off, intact, tampered, failed, or "
+            "not_permitted (the database login may not read records).",
+            ("outcome",),
+            registry=r,
+        ),
     )
 
 

@@ -22,6 +22,7 @@ TEST_PREFIX = "NORMALCY_TEST_"  # read by the tests only
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 SIMILARITY = 0.7  # for suggestions (0 to 1): finds PORT for PROT, and hardly any false match
 MIN_KEY_LENGTH = 32  # characters: 128 bits even in hexadecimal
+MIN_KEY_LETTERS = 8  # different ones: a random key has more, `changeme` four times has not
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,14 @@ class Settings:
     commit: str
     log_level: Literal["debug", "info", "warning", "error"]
     metrics: Literal["open", "closed"]
+    rate_per_second: float  # 0: no limit
+    rate_burst: int
+    cors_origins: tuple[str, ...]
+    jwt_issuers_file: str  # empty: no JWT is accepted
     subject_key: str = field(repr=False)  # empty: created in the data folder
+    signing_key: str = field(repr=False)  # empty: created in the data folder
+    checkpoint_file: str  # empty: none beside the one in the data folder; -: standard output
+    audit_verify_hours: float
     audit_budget_seconds: float
     allow_owner_login: bool
 
@@ -93,6 +101,19 @@ def _postgres_url(text: str) -> str:
     return url
 
 
+def _origins(text: str) -> tuple[str, ...]:
+    origins = tuple(origin.strip() for origin in text.split(",")) if text else ()
+    for origin in origins:
+        parts = urlsplit(origin)
+        _ = parts.port  # raises ValueError if it is impossible
+        host = parts.netloc
+        if parts.scheme not in ("http", "https") or not host or "*" in host or "@" in host or origin != origin.lower():
+            raise ValueError
+        if origin != f"{parts.scheme}://{host}":
+            raise ValueError
+    return origins
+
+
 def _certificates(text: str) -> str:
     if text:
         try:
@@ -103,7 +124,7 @@ def _certificates(text: str) -> str:
 
 
 def _key(text: str) -> str:
-    if text and len(text) < MIN_KEY_LENGTH:
+    if text and (len(text) < MIN_KEY_LENGTH or len(set(text)) < MIN_KEY_LETTERS):
         raise ValueError
     return text
 
@@ -163,13 +184,63 @@ TABLE: tuple[Setting, ...] = (
         _one_of("open", "closed"),
     ),
     Setting(
+        "rate_per_second",
+        "50",
+        "requests a second that the holder of a key or token may send on average to one process; 0: no limit. Callers "
+        "without a credential on this machine are not limited",
+        "a number from 0 to 100000",
+        _number(float, 0, 100_000),
+    ),
+    Setting(
+        "rate_burst",
+        "100",
+        "requests that each of them may send at once after a pause",
+        "a whole number from 1 to 100000",
+        _number(int, 1, 100_000),
+    ),
+    Setting(
+        "cors_origins",
+        "",
+        "origins whose web pages may call the service from a browser, separated by commas; empty: none",
+        "empty or origins such as https://app.example, without a path and without *",
+        _origins,
+    ),
+    Setting(
+        "jwt_issuers_file",
+        "",
+        "file (TOML) of the issuers whose JWTs are accepted beside API keys; empty: none",
+        "empty or a readable file",
+    ),
+    Setting(
         "subject_key",
         "",
         "key for hashing patient references; empty: created once in the data folder. "
         "All replicas must use the same key",
-        f"empty or at least {MIN_KEY_LENGTH} characters",
+        f"empty or at least {MIN_KEY_LENGTH} characters, at least {MIN_KEY_LETTERS} of them different",
         _key,
         secret=True,
+    ),
+    Setting(
+        "signing_key",
+        "",
+        "key that signs checkpoints of the audit (Ed25519); empty: created once in the data folder",
+        "empty or a private key in PEM without a password",
+        secret=True,
+    ),
+    Setting(
+        "checkpoint_file",
+        "",
+        "file to which every signed checkpoint is appended in addition to the one in the data folder, for example on "
+        "another machine; -: standard output",
+        "empty, - or a file",
+    ),
+    Setting(
+        "audit_verify_hours",
+        "24",
+        "interval at which the running service verifies the whole audit, the first time ten minutes after its start; "
+        "0: never",
+        "a number of hours from 0 to 744",
+        _number(float, 0.0, 744.0),
     ),
     Setting(
         "audit_budget_seconds",

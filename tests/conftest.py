@@ -7,17 +7,23 @@ import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
-import structlog
 
 from app.database.engine import Database, open_database
 from app.database.migrate import upgrade
 from app.database.sqlite import FILE_NAME
 from app.observability import configure_logging
 from app.settings import Settings, load_settings
+from tests.default_log import reset_log
 from tests.postgres import PostgresServer, postgres_server
 
-pytest_plugins = ["tests.markers"]
+reset_log()
+pytest_plugins = ["tests.markers", "tests.plain_routes.plugin"]
+
+# No test may fail because the machine is busy.
+hypothesis.settings.register_profile("normalcy", deadline=None)
+hypothesis.settings.load_profile("normalcy")
 
 
 @pytest.fixture
@@ -85,5 +91,5 @@ def log() -> Iterator[io.StringIO]:
     lines = io.StringIO()
     configure_logging("info", lines)
     yield lines
-    structlog.reset_defaults()
+    reset_log()
     root.handlers[:], root.level = handlers, level

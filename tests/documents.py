@@ -1,19 +1,16 @@
-"""The documents for people, as tests read them: those at the top, docs/, and the guide with its tables filled."""
+"""The documents for people, as tests read them: those at the top, and docs/, which the service serves as its guide."""
 
 import re
 from pathlib import Path
 from typing import NamedTuple
 
-from app.web.app import ROUTES
-from app.web.guide import CHAPTERS, chapter, guide
-
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 DOCS = {f"docs/{file.name}": file.read_text("utf-8") for file in sorted((ROOT / "docs").glob("*.md"))}
-GUIDE = guide(ROUTES)
+GUIDE = "\n".join(DOCS.values())
 AT_THE_TOP = {file.name: file.read_text("utf-8") for file in sorted(ROOT.glob("*.md"))}
-WRITTEN = {**AT_THE_TOP, **DOCS, **{f"guide/{name}.md": chapter(name) for name in CHAPTERS}}
-ALL = "\n".join([README, *DOCS.values(), GUIDE])
+WRITTEN = {**AT_THE_TOP, **DOCS}
+ALL = "\n".join([README, GUIDE])
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")

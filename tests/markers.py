@@ -34,6 +34,20 @@ TESTS = Path(__file__).parent
 INSTALLED = importlib.util.find_spec("gpflow") is not None
 WHY = "they need GPflow, which runs on Python 3.11 and 3.12 and is not installed here"
 NOT_FAST = ("gpflow", "tensorflow", "postgres", "browser", "slow")
+# They run first, so that no worker begins one of them when the others have nothing left to do.
+LONGEST = (
+    "training/test_fit.py",
+    "fuzz/test_raw_bytes.py",
+    "cli/test_train.py",
+    "campaigns/test_http_load.py",
+    "campaigns/faults/test_faults.py",
+    "test_document_examples.py",
+    "web/test_serve_command.py",
+    "cli/test_audit.py",
+    "cli/test_main.py",
+    "openapi/test_clients.py",
+    "fuzz/test_schema.py",
+)
 BLOCKED = ("tensorflow", "gpflow", "playwright.sync_api", "playwright.async_api")
 SLOW = ("benchmark", "campaigns", "fuzz")
 # A fixture that asks for another one by `request.getfixturevalue` does not show it in a test's list of fixtures; these
@@ -58,6 +72,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     names = ", ".join(NOT_FAST)
     parser.addoption("--fast", action="store_true", help=f"Leave out the tests marked {names}.")
     parser.addoption("--not-fast", action="store_true", help="Run only the tests that --fast leaves out.")
+    parser.addoption("--repetitions", type=int, default=1, help="Times as many random cases where a test draws many.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -89,6 +104,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if item not in deselected]
+    items.sort(key=lambda item: position(item.path))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -99,6 +115,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     count = sum(map(marked_functions, _test_files(paths)))
     if count and not INSTALLED:
         terminalreporter.write_line(f"Left out {count} test functions: {WHY}.", yellow=True)
+
+
+def position(file: Path) -> int:
+    """Of a file in the order in which files run; those that are not listed follow in the order of their names."""
+    return next((index for index, name in enumerate(LONGEST) if file == TESTS / name), len(LONGEST))
 
 
 def marked_functions(file: Path) -> int:

@@ -37,11 +37,15 @@ CLEAR = """
     WHERE datname = current_database() AND pid <> pg_backend_pid();
     ALTER TABLE audit_records DISABLE TRIGGER audit_records_no_change;
     ALTER TABLE activations DISABLE TRIGGER activations_no_change;
+    ALTER TABLE audit_checkpoints DISABLE TRIGGER audit_checkpoints_no_change;
+    DELETE FROM idempotent_answers;
     DELETE FROM activations;
+    DELETE FROM audit_checkpoints;
     DELETE FROM audit_records;
     DELETE FROM api_keys;
     ALTER TABLE audit_records ENABLE ALWAYS TRIGGER audit_records_no_change;
     ALTER TABLE activations ENABLE ALWAYS TRIGGER activations_no_change;
+    ALTER TABLE audit_checkpoints ENABLE ALWAYS TRIGGER audit_checkpoints_no_change;
 """
 
 
@@ -92,6 +96,15 @@ class PrivateServer(PostgresServer):
     def stop(self, mode: str = "fast") -> None:
         self._control("stop", "-w", "-m", mode)
 
+    @property
+    def is_running(self) -> bool:
+        """False as well after a crash from which it did not recover by itself."""
+        try:
+            self._control("status")
+        except RuntimeError:
+            return False
+        return True
+
     def _control(self, *arguments: str) -> None:
         _run_unprivileged([self.binaries / "pg_ctl", "-D", self.folder / "data", *arguments], self.folder)
 
@@ -138,14 +151,14 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @contextmanager
-def private_server() -> Iterator[PrivateServer]:
-    """One that nobody else uses, in a folder that is gone afterwards."""
+def private_server(parent: Path | None = None, *settings: str) -> Iterator[PrivateServer]:
+    """One that nobody else uses, in a folder that is gone afterwards; `settings` as for `PrivateServer.start`."""
     _refuse_in_a_fast_run()
-    folder = Path(tempfile.mkdtemp(prefix="normalcy-pg-"))
+    folder = Path(tempfile.mkdtemp(prefix="normalcy-pg-", dir=parent))
     if os.geteuid() == 0:
         os.chown(folder, *_lent_to())
     try:
-        with _started(folder) as server:
+        with _started(folder, *settings) as server:
             yield server
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -157,7 +170,7 @@ def _refuse_in_a_fast_run() -> None:
 
 
 @contextmanager
-def _started(folder: Path) -> Iterator[PrivateServer]:
+def _started(folder: Path, *settings: str) -> Iterator[PrivateServer]:
     binaries = _system_binaries() or _wheel_binaries(folder)
     initialise: list[Path | str] = [
         binaries / "initdb",
@@ -173,7 +186,7 @@ def _started(folder: Path) -> Iterator[PrivateServer]:
     ]
     _run_unprivileged(initialise, folder)
     server = PrivateServer(f"postgresql://postgres@/postgres?host={quote(str(folder), safe='')}", binaries, folder)
-    server.start()
+    server.start(*settings)
     try:
         yield server
     finally:

@@ -20,15 +20,13 @@ from app.domain.card import (
     TrainingRanges,
     TrainingRecord,
 )
-from app.domain.context import covariate_names
-from app.domain.convention import Convention
 from app.domain.golden import GoldenCase, GoldenMoments, GoldenOutputs
-from app.domain.patient import Patient, Sex
+from app.domain.patient import Patient, Sex, covariate_names
+from app.domain.query import Convention
 from app.formats.card_markdown import card_markdown
 from app.inference.executor import LoadedModel, load_on_numpy
 from app.maths.gp.kernels import Kernel
-from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
-from app.maths.gp.scaling import Scaling
+from app.maths.gp.posterior import HeteroscedasticPosterior, Scaling, SparseGP
 from app.store import StoredModel, publish
 from app.training.gates import calibration_gates
 

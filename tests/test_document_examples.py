@@ -1,5 +1,11 @@
-"""The examples of the README and of the guide, run as a reader would run them: by a shell, Python and Node, against a
-real service with the shipped models. What they are shown to print is compared with what they print."""
+"""The examples of the README and of the documents, run as a reader would run them: by a shell, Python and Node, against
+a real service with the shipped models. What they are shown to print is compared with what they print.
+
+A block marked `sh`, `python` or `javascript` is run, each document from its beginning to its end in one terminal. A
+`json` or `text` block after it shows what it prints. Blocks without a mark are for machines that we do not have here
+(containers, database servers); a `csharp` block cannot be compiled here, so its address, its JSON and its fields are
+checked.
+"""
 
 import json
 import os
@@ -7,7 +13,10 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+from collections import Counter
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +26,7 @@ import playwright
 import pytest
 
 from app.settings import load_settings
-from tests.documents import ADDRESS, DOCS, GUIDE, README, ROOT, blocks, commands
+from tests.documents import ADDRESS, DOCS, README, ROOT, WRITTEN, blocks, commands
 from tests.web.serving import Running, serving
 
 pytestmark = pytest.mark.slow
@@ -28,6 +37,9 @@ SERVE_YOUR_OWN = "NORMALCY_DATA_DIR=my_data NORMALCY_MODELS_DIR=my_models normal
 TOO_LONG = ("make ", "source ", "normalcy train ", SERVE_YOUR_OWN)
 # Carries variables from one block to the next, as one terminal would.
 SHELL = "set -euo pipefail -o allexport\ntouch .variables; . ./.variables\n{block}\nexport -p > .variables\n"
+
+
+CLIENTS = ("python", "javascript")
 
 
 class Terminal:
@@ -87,29 +99,78 @@ def is_part(shown: Any, given: Any) -> bool:
     return bool(shown == given)
 
 
-def walk(terminal: Terminal, document: str) -> int:
-    """Every shell block in order; a JSON block tells what the one before it prints. How many were compared."""
-    compared, printed = 0, ""
+def walk(terminal: Terminal, document: str) -> list[str]:
+    """Run the blocks in order and compare what they print. Returns the languages of those that were run or compared."""
+    done: list[str] = []
+    printed = ""
     for language, text in blocks(document):
         if language == "sh":
             printed = terminal.shell(runnable(text))
+        elif language in CLIENTS:
+            ran = run_client(terminal, language, text)
+            assert ran.returncode == 0, ran.stderr
+            printed = ran.stdout
         elif language == "json":
             assert is_part(json.loads(text), json.loads(printed)), printed
-            compared += 1
-    return compared
+        elif language == "text" and done and done[-1] in CLIENTS:
+            assert text == printed
+        else:
+            continue
+        done.append(language)
+    return done
 
 
-def test_the_guide_can_be_followed_from_its_beginning_to_its_end(terminal: Terminal) -> None:
-    assert walk(terminal, GUIDE) == 2
+# The documents with examples that run in one terminal, and how many blocks of each language they are known to have.
+FOLLOWED = {
+    "README.md": {"sh": 6, "json": 1},
+    "docs/integrators.md": {"sh": 9, "json": 2, "python": 1, "javascript": 1},
+    "docs/statisticians.md": {"sh": 4, "python": 1, "text": 1},
+    "docs/operators.md": {"sh": 4},
+    "docs/auditors.md": {"sh": 2},
+    "docs/reference.md": {"sh": 1},
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_a_document_can_be_followed_from_its_beginning_to_its_end(terminal: Terminal, name: str) -> None:
+    shutil.copytree(ROOT / "models_store", terminal.folder / "my_models")  # in place of the training
+    (terminal.folder / "tools").symlink_to(ROOT / "tools")
+    assert Counter(walk(terminal, WRITTEN[name])) == FOLLOWED[name]
+    if name in AFTERWARDS:
+        AFTERWARDS[name](terminal)
+
+
+def is_recorded(terminal: Terminal) -> None:
+    [record] = [r for r in terminal.running.records("score") if r.request_id == "my-first-call"]
+    assert record.input["diameter_mm"] == 41
+
+
+def plots_are_drawn(terminal: Terminal) -> None:
+    assert len(list((terminal.folder / "plots").glob("*.svg"))) > 0
+
+
+def events_are_exported(terminal: Terminal) -> None:
     assert (terminal.folder / "events.ndjson").stat().st_size > 0
 
 
-def test_the_readme_can_be_followed_from_its_beginning_to_its_end(terminal: Terminal) -> None:
-    shutil.copytree(ROOT / "models_store", terminal.folder / "my_models")  # in place of the training
-    assert walk(terminal, README) == 1
-    assert len(list((terminal.folder / "plots").glob("*.svg"))) > 0
-    [record] = [r for r in terminal.running.records("score") if r.request_id == "my-first-call"]
-    assert record.input["diameter_mm"] == 41
+def a_picture_is_drawn(terminal: Terminal) -> None:
+    assert (terminal.folder / "chart.svg").read_text().startswith("<svg ")
+
+
+AFTERWARDS = {
+    "docs/integrators.md": a_picture_is_drawn,
+    "README.md": is_recorded,
+    "docs/statisticians.md": plots_are_drawn,
+    "docs/auditors.md": events_are_exported,
+}
+
+
+def test_no_document_with_examples_is_left_out() -> None:
+    with_examples = {
+        name for name, text in WRITTEN.items() if any(block.language in ("sh", *CLIENTS) for block in blocks(text))
+    }
+    with_own_test = {"docs/score-files.md", "docs/conformance.md"}
+    assert with_examples - FOLLOWED.keys() == {"CONTRIBUTING.md", *with_own_test}
 
 
 def test_a_model_of_ones_own_is_served_as_the_readme_says(tmp_path: Path) -> None:
@@ -136,25 +197,80 @@ def quoted(document: str) -> str:
     return str(quotation).removeprefix("> ").replace("\n> ", " ")
 
 
-@pytest.mark.parametrize("language", ["python", "js"])
-def test_the_clients_of_the_readme_score_and_tell_what_is_wrong(terminal: Terminal, language: str) -> None:
-    [client] = [block.text for block in blocks(README) if block.language == language]
-    [keys] = [block.text for block in blocks(README) if "keys create" in block.text]
+INTEGRATORS = DOCS["docs/integrators.md"]
+
+
+@pytest.mark.parametrize("language", ["python", "javascript"])
+def test_the_clients_score_and_say_what_is_wrong(terminal: Terminal, language: str) -> None:
+    [client] = [block.text for block in blocks(INTEGRATORS) if block.language == language]
+    [keys] = [block.text for block in blocks(INTEGRATORS) if "keys create" in block.text]
     terminal.shell(runnable(keys))
     assert terminal.running.client.get("/v1/sites").status_code == 401  # a credential is needed now
-    terminal.environment["KEY"] = terminal.variable("KEY")
     done = run_client(terminal, language, client)
-    assert done.stdout.strip() == quoted(README)
+    assert done.stdout.strip() == quoted(README) == quoted(INTEGRATORS)
     mistaken = run_client(terminal, language, client.replace(" 41", " 4.1"))
     assert re.search(r"Invalid input\. diameter_mm .* cm\?", mistaken.stderr)
-    terminal.environment["KEY"] = "nsk_unknown"
+    (terminal.folder / ".variables").write_text("export KEY=nsk_unknown\n")
     assert "Authentication required." in run_client(terminal, language, client).stderr
 
 
 def run_client(terminal: Terminal, language: str, text: str) -> subprocess.CompletedProcess[str]:
     file = terminal.folder / f"client.{language}"
     file.write_text(terminal.here(text))
-    return terminal.run(sys.executable if language == "python" else node(), file)
+    program = sys.executable if language == "python" else node()
+    return terminal.run("bash", "-c", f"touch .variables; . ./.variables; exec '{program}' '{file}'")
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """Answers 503 once, then passes the request on."""
+
+    target = ""
+    refused = 0
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if type(self).refused == 0:
+            type(self).refused += 1
+            self.send_response(503)
+            self.send_header("Retry-After", "1")
+            self.end_headers()
+            return
+        answer = httpx.post(self.target + self.path, content=body, headers={"Content-Type": "application/json"})
+        self.send_response(answer.status_code)
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+
+@pytest.mark.parametrize("language", ["python", "javascript"])
+def test_the_clients_repeat_a_request_as_they_are_asked_to(terminal: Terminal, language: str) -> None:
+    [client] = [block.text for block in blocks(INTEGRATORS) if block.language == language]
+    handler = type("Handler", (Refusing,), {"target": terminal.running.url, "refused": 0})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        (terminal.folder / ".variables").write_text("export KEY=none\n")
+        client = client.replace("http://127.0.0.1:8000", f"http://127.0.0.1:{proxy.server_port}")
+        done = run_client(terminal, language, client)
+        proxy.shutdown()
+    assert handler.refused == 1  # type: ignore[attr-defined]
+    assert done.stdout.strip() == quoted(INTEGRATORS)
+
+
+def test_the_csharp_client_sends_and_reads_what_the_service_understands(terminal: Terminal) -> None:
+    """No compiler: the address, the JSON, the header and the names of the fields."""
+    [client] = [block.text for block in blocks(INTEGRATORS) if block.language == "csharp"]
+    [path] = re.findall(r'PostAsync\(\s*"([^"]+)"', client)
+    [body] = re.findall(r'"""\s*(\{.*?\})\s*"""', client, re.DOTALL)
+    assert re.search(r'new Uri\("http://127\.0\.0\.1:8000"\)', client)
+    posted = terminal.running.client.post(path, content=body, headers={"Content-Type": "application/json"})
+    assert posted.json()["summary"]["clinician"] == quoted(INTEGRATORS)
+    wrong = terminal.running.client.post(path, json={}).json()
+    read = re.findall(r'[. ]GetProperty\("(\w+)"\)', client)
+    assert set(read) == {"summary", "clinician", "title", "field", "message"}
+    assert {"field", "message"} <= wrong["errors"][0].keys()
+    other = terminal.running.client.get("/nothing").json()
+    assert "title" in other
+    assert "errors" not in other  # so it is read only where it is
+    assert 'TryGetProperty("errors", ' in client
 
 
 def node() -> Path:
@@ -176,4 +292,5 @@ def test_a_table_can_be_scored_as_its_document_says(terminal: Terminal) -> None:
         {REQUEST_ID.sub("ID", line) for line in text.splitlines()} for text in (answer, terminal.shell(command))
     )
     assert shown <= printed
-    assert len((terminal.folder / "scores.csv").read_text().splitlines()) == len(table.splitlines())
+    files = [(terminal.folder / name).read_text().splitlines()[1:] for name in ("scores.csv", "scores.errors.csv")]
+    assert [len(lines) for lines in files] == [2, 1]

@@ -9,7 +9,7 @@ from tests.documents import FENCE, ROOT
 FILES = {str(file.relative_to(ROOT)): file for file in (*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")))}
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]*)\)")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
-PATH = re.compile(r"(?<![\w./-])((?:app|tests|docs|deploy|requirements|migrations|models_store)/[\w./*-]*[\w*/])")
+PATH = re.compile(r"(?<![\w./-])((?:app|tests|tools|docs|deploy|requirements|migrations|models_store)/[\w./*-]*[\w*/])")
 
 
 def text(name: str) -> str:
@@ -58,6 +58,14 @@ def test_every_page_is_in_the_index() -> None:
     linked = {link.partition("#")[0] for link in LINK.findall(text("docs/index.md"))}
     pages = {file.name for file in (ROOT / "docs").glob("*.md")} - {"index.md"}
     assert pages - linked == set()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_two_headings_have_the_same_anchor(name: str) -> None:
+    """GitHub would number them, the guide would not."""
+    if name != "CHANGELOG.md":
+        headings = HEADING.findall(FENCE.sub("", text(name)))
+        assert len(anchors(text(name))) == len(headings)
 
 
 def test_a_heading_has_the_anchor_that_github_gives_it() -> None:

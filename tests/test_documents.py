@@ -3,7 +3,9 @@
 import ast
 import re
 import shlex
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +15,20 @@ from typer.main import get_command
 
 import app
 from app.cli.main import cli
-from app.domain.reliability import DECIDING_ORDER
+from app.database.sqlite import FILE_NAME
 from app.domain.scopes import Scope
+from app.domain.score import DECIDING_ORDER
 from app.observability import make_metrics
-from app.schemas import errors, problem
-from app.settings import ENV_FILE, TABLE
+from app.schemas import problem, validation
+from app.settings import ENV_FILE, TABLE, load_settings
 from app.store import highest_version, load
 from app.web.app import ROUTES
-from app.web.guide import NOT_IN_USE, chapter
-from tests.documents import ALL, GUIDE, README, ROOT, WRITTEN, commands, spans
+from tests.documents import ALL, DOCS, GUIDE, README, ROOT, WRITTEN, commands, spans
+from tests.generated_documents import PARTS, generated, parts_of
+from tests.web.serving import READING, serving
+from tests.worked_examples import STORE, answered
 
-NOT_THERE_YET = {"normalcy conformance"}
+LOGINS = {"normalcy_service", "normalcy_manager", "normalcy_admin"}  # of PostgreSQL
 PAPER_AUTHORS = ["Bindini", "Perini", "Nistri", "Davis", "Frasconi"]
 LOGGED = re.compile(r"""\.(?:info|warning|error)\(\s*"([a-z ]+)\"""")
 
@@ -69,7 +74,7 @@ def expected() -> dict[str, set[str]]:
         "setting": {setting.name for setting in TABLE} | {ENV_FILE},
         "route": {f"{route.method} {route.path}" for route in ROUTES},
         "problem": kinds,
-        "error code": set(errors.CODES),
+        "error code": set(validation.CODES),
         "reason": set(DECIDING_ORDER),
         "advisory": first_words("Advisory"),
         "metric": {family.name + ("_total" if family.type == "counter" else "") for family in families},
@@ -81,6 +86,88 @@ def expected() -> dict[str, set[str]]:
 EXPECTED = expected()
 
 
+def section(document: str, heading: str) -> str:
+    """The text below a heading of the second level."""
+    return re.split(r"^## ", document.partition(f"\n## {heading}\n")[2], flags=re.MULTILINE)[0]
+
+
+WITH_PARTS = [
+    pytest.param(name, marks=pytest.mark.slow if "generated: example-" in text else [])  # those start a service
+    for name, text in DOCS.items()
+    if parts_of(text)
+]
+
+
+@pytest.mark.parametrize("document", WITH_PARTS)
+def test_generated_parts_are_what_the_code_says(document: str) -> None:
+    assert generated(DOCS[document]) == DOCS[document], f"{document} is out of date: run `make docs` and commit it"
+
+
+@pytest.mark.slow
+def test_the_pictures_are_what_the_service_draws() -> None:
+    files = {file.name: file.read_text("utf-8") for file in (ROOT / "docs" / "pictures").iterdir()}
+    assert files == answered().pictures, "run `make docs` and commit docs/pictures"
+
+
+def test_every_generated_part_is_used_once() -> None:
+    used = [part for text in DOCS.values() for part in parts_of(text)]
+    assert sorted(used) == sorted(PARTS)
+
+
+@pytest.mark.slow
+def test_what_the_worked_examples_are_said_to_show() -> None:
+    """The words around the generated tables of docs/clinicians.md."""
+    seen = answered().scores
+    score = {name: answer["score"] for name, answer in seen.items() if answer["score"]}
+    assert score["within"]["hdi"]["high"] < 2
+    assert round(score["uncertain"]["expected_ns"], 2) == 1.94
+    assert score["uncertain"]["hdi"]["low"] < 2 < score["uncertain"]["hdi"]["high"]
+    assert 0.28 < score["uncertain"]["exceedance"][0]["probability"] < 1 / 3
+    assert score["above"]["hdi"]["low"] > 3
+    assert score["above"]["hdi"]["width"] > score["uncertain"]["hdi"]["width"]
+    assert score["small-woman"]["position"] == "above_2"
+    assert seen["small-woman"]["input"]["diameter_mm"] == 36
+    assert score["large-man"]["position"] == "within"
+    assert [a["code"] for a in seen["large-man"]["advisories"]] == ["absolute_diameter"]
+    assert seen["large-man"]["reliability"]["reasons"][0]["code"] == "wide_interval"
+    assert [reason["code"] for reason in seen["caution"]["reliability"]["reasons"]] == ["outside_training_range"]
+    assert seen["withheld"]["score"] is None
+    assert "5 years old" in seen["withheld"]["summary"]["clinician"]
+    widths = [seen["observer"][part]["hdi"]["width"] for part in ("score_with_measurement_error", "score")]
+    assert 3.8 < widths[0] / widths[1] < 4.6
+
+
+def test_the_figures_of_the_statisticians_page_are_those_of_the_reports() -> None:
+    """Rows of the reports, and how the page words them."""
+    page, coverage, gates = (
+        " ".join(DOCS[f"docs/{name}.md"].split()) for name in ("statisticians", "coverage", "gates")
+    )
+    sov, _, aa = coverage.partition("## AA")
+    for site, rows in (
+        (sov, ["| everybody | 2000 | 95.6% | 0.7% | 80.8%, 100.0% |"]),
+        (aa, ["| everybody | 2000 | 95.0% |", "| 60 to 85 years | 303 | 92.1% | 1.8% | 50.7%, 100.0% |"]),
+    ):
+        assert all(row in site for row in rows)
+    assert "95.6% (SoV) and 95.0% (AA)" in page
+    assert "from 81 to 100%, and for AA above 60 years from 51 to 100%" in page
+    assert "| upper tail of women doubled | 8.1% | 45.6% | 100.0% |" in gates
+    assert "8% of trainings with 300 people, 46% with 1110 and always with 5000" in page
+    assert "log-normal people, Gaussian model | 1.8% | 10.1% | 85.5% |" in gates
+    assert "10% of trainings with 1110 people and in 86% with 5000" in page
+
+
+@pytest.mark.slow
+def test_the_audit_grows_as_the_operators_page_says(tmp_path: Path) -> None:
+    scores = 400
+    with serving(load_settings({"NORMALCY_DATA_DIR": str(tmp_path)}), STORE) as running:
+        for number in range(scores):
+            assert running.score({**READING, "diameter_mm": 30 + number / 50}).status_code == 200
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as database:
+        database.execute("VACUUM")
+    assert "about 1.3 kB for each score" in DOCS["docs/operators.md"]
+    assert 1100 < (tmp_path / FILE_NAME).stat().st_size / scores < 1500
+
+
 @pytest.mark.parametrize("kind", EXPECTED)
 def test_everything_is_in_the_guide(kind: str) -> None:
     assert EXPECTED[kind]
@@ -89,11 +176,11 @@ def test_everything_is_in_the_guide(kind: str) -> None:
 
 def test_reasons_and_advisories_are_explained_where_the_answer_is() -> None:
     codes = EXPECTED["reason"] | EXPECTED["advisory"]
-    chapters = chapter("answer") + chapter("reliability")
-    assert codes - set(spans(chapters)) == set()
-    listed = set(re.findall(r"^\| `(\w+)` \|", chapter("reliability"), re.MULTILINE))
-    assert listed
-    assert listed <= codes
+    reliability = section(DOCS["docs/reference.md"], "Reliability")
+    advisories = section(DOCS["docs/clinicians.md"], "Advisories")
+    assert EXPECTED["reason"] - set(spans(reliability)) == set()
+    listed = {name for text in (reliability, advisories) for name in re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)}
+    assert listed == codes
 
 
 def test_every_line_of_the_log_is_explained() -> None:
@@ -102,11 +189,10 @@ def test_every_line_of_the_log_is_explained() -> None:
     assert events - set(spans(GUIDE)) == set()
 
 
-def test_the_kinds_of_problems_marked_as_not_in_use_are_those_that_nothing_raises() -> None:
+def test_every_kind_of_problem_is_in_use() -> None:
     names = {value.slug: name for name, value in vars(problem).items() if isinstance(value, problem.ProblemKind)}
-    elsewhere = "".join(text for file, text in sources() if file.stem != "problem" and file.parent.name != "guide")
-    unused = {slug for slug, name in names.items() if not re.search(rf"\b{name}\b", elsewhere)}
-    assert {kind.slug for kind in NOT_IN_USE} == unused
+    elsewhere = "".join(text for file, text in sources() if file.stem != "problem")
+    assert {slug for slug, name in names.items() if not re.search(rf"\b{name}\b", elsewhere)} == set()
 
 
 @pytest.mark.parametrize("document", WRITTEN)
@@ -125,7 +211,7 @@ def test_no_document_names_an_address_that_is_not_served(document: str) -> None:
     text = WRITTEN[document]
     named = re.findall(r"\b(GET|POST) (/[\w{}./-]*)", text)
     called = re.findall(r"http://127\.0\.0\.1:8000(/[\w{}./-]*)", text.replace("${", "{"))
-    named_alone = [span for span in spans(text) if re.fullmatch(r"/(?!var|opt|tmp)[\w{}./-]*", span)]
+    named_alone = [span for span in spans(text) if re.fullmatch(r"/(?!var|opt|tmp|v1$)[\w{}./-]*", span)]
     paths = [*named, *((None, path) for path in (*called, *named_alone))]
     assert [one for one in paths if not is_served(*one)] == []
 
@@ -136,13 +222,11 @@ def test_every_command_in_a_document_exists_with_its_options(document: str) -> N
     lines = [line for line in (*commands(text), *spans(text)) if re.search(r"(?:^|\()normalcy [a-z]", line)]
     for line in lines:
         called = line[line.index("normalcy ") :].rstrip(")")
-        if called not in NOT_THERE_YET:
-            words = shlex.split(called)
-            found = next((COMMANDS[" ".join(words[:n])] for n in (3, 2) if " ".join(words[:n]) in COMMANDS), None)
-            assert found, called
-            options = {option for parameter in found.params for option in parameter.opts} | {"--help"}
-            assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, called
-    assert NOT_THERE_YET.isdisjoint(COMMANDS)
+        words = shlex.split(called)
+        found = next((COMMANDS[" ".join(words[:n])] for n in (3, 2) if " ".join(words[:n]) in COMMANDS), None)
+        assert found, called
+        options = {option for parameter in found.params for option in parameter.opts} | {"--help"}
+        assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, called
 
 
 def test_scopes_in_examples_exist() -> None:
@@ -152,7 +236,7 @@ def test_scopes_in_examples_exist() -> None:
 
 
 def test_metrics_that_the_guide_names_exist() -> None:
-    named = set(re.findall(r"`(normalcy_\w+)`", GUIDE))
+    named = set(re.findall(r"`(normalcy_\w+)`", GUIDE)) - LOGINS
     assert named == EXPECTED["metric"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import FileExists, InvalidTable, NormalcyError
-from app.files import create_file, csv_records, decimal_number, has_decimal_comma, new_file, replace_file
+from app.files import CsvRecords, create_file, decimal_number, has_decimal_comma, new_file, replace_file
 
 
 def test_a_file_appears_whole_and_private(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def write(path: Path, content: bytes) -> None:
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_csv_records_are_stripped_and_blank_lines_count(end: str) -> None:
     content = end.join(["\ufeffid , site", '"a, b",x', "", '"c\nd",y']).encode()
-    assert list(csv_records(io.BytesIO(content))) == [["id", "site"], ["a, b", "x"], [], ["c\nd", "y"]]
+    assert list(CsvRecords(io.BytesIO(content))) == [["id", "site"], ["a, b", "x"], [], ["c\nd", "y"]]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_csv_records_are_stripped_and_blank_lines_count(end: str) -> None:
 )
 def test_what_is_not_csv_is_rejected_with_its_row(content: bytes, problem: str) -> None:
     with pytest.raises(InvalidTable) as raised:
-        list(csv_records(io.BytesIO(content)))
+        list(CsvRecords(io.BytesIO(content)))
     assert problem in str(raised.value)
 
 

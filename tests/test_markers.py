@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.markers import LONGEST, position
 from tests.postgres import FAST_VARIABLE
 
 ROOT = Path(__file__).parent.parent
@@ -107,6 +108,12 @@ def test_markers_that_follow_from_fixtures_can_be_selected(marker: str, chosen: 
     text = FIXTURES + "def test_a(settings): ...\ndef test_b(server): ...\ndef test_c(browser): ...\n"
     done = run(tmp_path, text, "-m", marker, "--collect-only")
     assert selected(done) == chosen
+
+
+def test_the_longest_files_run_first() -> None:
+    paths = [ROOT / "tests" / name for name in LONGEST]
+    assert all(path.is_file() for path in paths)
+    assert sorted([Path(__file__), *reversed(paths)], key=position) == [*paths, Path(__file__)]
 
 
 def test_a_marker_that_nobody_declared_is_an_error(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import structlog
 from prometheus_client import generate_latest
 
 from app.observability import configure_logging, make_metrics
+from tests.default_log import reset_log
 
 FULL = Path("/dev/full")
 
@@ -26,6 +27,7 @@ def test_our_lines_are_json_with_level_and_time(log: io.StringIO) -> None:
     assert line["timestamp"]
 
 
+@pytest.mark.req("REQ-009")
 def test_lines_of_libraries_lose_their_values(log: io.StringIO) -> None:
     logger = logging.getLogger("library")
     logger.warning("bad value %s", "CANARY")
@@ -51,7 +53,7 @@ def test_a_log_on_a_full_disk_stops_nothing() -> None:
         structlog.get_logger().error("audit write failed")
         logging.getLogger("library").error("failed")
     finally:
-        structlog.reset_defaults()
+        reset_log()
         root.handlers[:], root.level = handlers, level
         with pytest.raises(OSError, match="No space"):
             full.close()

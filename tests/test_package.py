@@ -17,7 +17,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy of the sources that does not depend on what is committed or ignored."""
     pytest.importorskip("hatchling")
     tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
-    for name in ("app", "migrations"):
+    for name in ("app", "docs", "migrations"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, tree / name)
@@ -51,6 +51,18 @@ def test_the_wheel_has_everything_but_the_benchmarks(wheel: Path) -> None:
     assert {name for name in packages if f"app/{name}/__init__.py" not in found} == {"benchmark"}
     assert not [name for name in found if name.startswith("app/benchmark")]
     assert any(name.startswith("migrations/versions/") for name in found)
+    assert {f"app/docs/{file.name}" for file in (ROOT / "docs").glob("*.md")} <= found
+    assert {f"app/docs/pictures/{file.name}" for file in (ROOT / "docs" / "pictures").glob("*.svg")} <= found
+
+
+def test_the_installed_package_shows_its_own_documents(installed: Path) -> None:
+    code = "import app.web.guide as g; print(g._folder()); print(g.guide_page('clinicians').content.decode())"
+    environment = {"PYTHONPATH": str(installed), "PATH": ""}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-P", "-c", code], cwd=installed, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.startswith(f"{installed}/app/docs\n"), done.stderr
+    assert "<h1" in done.stdout
 
 
 def test_commands_work_without_the_benchmarks(installed: Path) -> None:

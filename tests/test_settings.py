@@ -40,6 +40,7 @@ def test_the_table_lists_every_setting_once_with_its_meaning() -> None:
     assert all(setting.meaning and setting.allowed for setting in TABLE)
 
 
+@pytest.mark.req("REQ-112")
 def test_an_unknown_name_is_refused_and_named() -> None:
     assert refused(PROT="8000") == ("There is no setting NORMALCY_PROT. Did you mean NORMALCY_PORT?",)
     assert refused(MODEL_DIR="x") == ("There is no setting NORMALCY_MODEL_DIR. Did you mean NORMALCY_MODELS_DIR?",)
@@ -68,11 +69,20 @@ def test_a_port_is_a_port(port: str) -> None:
     assert len(refused(PORT=port)) == 1
 
 
+@pytest.mark.parametrize("key", ["0" * 64, "changeme" * 4, "secret" * 8, "k" * 31])
+def test_a_secret_that_looks_like_a_default_is_refused(key: str) -> None:
+    [problem] = refused(SUBJECT_KEY=key)
+    assert problem.startswith("NORMALCY_SUBJECT_KEY must be empty or at least 32 characters")
+    assert key not in problem
+
+
+@pytest.mark.req("REQ-113")
 def test_secrets_are_never_repeated() -> None:
     problems = refused(DATABASE_URL="mysql://someone:hidden@host/db", SUBJECT_KEY="hidden")
     assert len(problems) == 2
     assert "hidden" not in " ".join(problems)
-    settings = load_settings({"NORMALCY_DATABASE_URL": "postgresql://a:hidden@h/d", "NORMALCY_SUBJECT_KEY": "k" * 32})
+    key = "kkkabcdefgh" * 3
+    settings = load_settings({"NORMALCY_DATABASE_URL": "postgresql://a:hidden@h/d", "NORMALCY_SUBJECT_KEY": key})
     assert "hidden" not in repr(settings)
     assert "kkk" not in repr(settings)
 
@@ -111,7 +121,7 @@ def test_the_drivers_name_in_a_url_is_understood() -> None:
 def test_the_fingerprint_changes_with_settings_and_not_with_secrets() -> None:
     plain = load_settings({}).fingerprint()
     assert load_settings({"NORMALCY_PORT": "1"}).fingerprint() != plain
-    assert load_settings({"NORMALCY_SUBJECT_KEY": "k" * 32}).fingerprint() == plain
+    assert load_settings({"NORMALCY_SUBJECT_KEY": "kkkabcdefgh" * 3}).fingerprint() == plain
 
 
 def test_tls_to_the_database_is_said_once_and_completely(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.card import ModelCard
-from app.services.verify_models import verify_models
+from app.services.manage_models import verify_models
 from app.store import load, versions
 from app.training.cohort import simulate_cohort, to_csv
 from app.training.gates import check_gates, failures

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.tree_figures import LONGEST, measure
+from tests.tree_figures import MAX_LINES, measure
 
 ROOT = Path(__file__).parent.parent
 
@@ -22,7 +22,7 @@ def test_what_is_measured(tmp_path: Path) -> None:
         "app/__init__.py": "",
         "app/a.py": "from app.b import helper\nimport app.c\n",
         "app/b.py": "from app import c\n\n\ndef helper(): ...\n",
-        "app/c.py": "x = 1\n" * (LONGEST + 1),
+        "app/c.py": "x = 1\n" * (MAX_LINES + 1),
         "app/cli/__init__.py": "",
         "app/cli/main.py": "from app.cli import serve\n",
         "app/cli/serve.py": "from app import a\n",
@@ -33,6 +33,6 @@ def test_what_is_measured(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     figures = measure(tmp_path)
     assert (figures.files, figures.modules, figures.median_lines) == (8, 7, 1)
-    assert figures.too_long == {"app.c": LONGEST + 1}
+    assert figures.too_long == {"app.c": MAX_LINES + 1}
     assert figures.single_importers == {"app.a": "app.cli.serve", "app.b": "app.a", "app.cli.serve": "app.cli.main"}
     assert figures.helpers == {"app.a": "app.cli.serve", "app.b": "app.a"}

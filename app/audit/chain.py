@@ -28,11 +28,14 @@ class DamageKind(StrEnum):
     GAP = "GAP"  # a row is missing
     FORK = "FORK"  # a chain has two rows with one number, or rows in two months
     AFTER_SEAL = "AFTER_SEAL"  # a row was added to a sealed chain
-    UNKNOWN_CHAIN = "UNKNOWN_CHAIN"  # a chain without a genesis
+    UNKNOWN_CHAIN = "UNKNOWN_CHAIN"  # a chain without a genesis, or one that no writer signed
     TRUNCATED = "TRUNCATED"  # rows that a checkpoint covers are missing from the end
     VANISHED = "VANISHED"  # a whole chain that a checkpoint covers is missing
     REWRITTEN = "REWRITTEN"  # a chain is consistent, but is not the one that the checkpoint covers
     EMPTIED = "EMPTIED"  # there are no records at all, where there were some
+    BAD_SIGNATURE = "BAD_SIGNATURE"  # a checkpoint is not what a trusted key signed
+    CHECKPOINT_GONE = "CHECKPOINT_GONE"  # a signed checkpoint is missing
+    UNSIGNED = "UNSIGNED"  # rows that the writer of their chain did not sign
     UNGUARDED = "UNGUARDED"  # a protection of the tables (append-only, durable) is missing or disabled
 
 

@@ -1,25 +1,33 @@
-"""Changes of keys and activations, each with its record: a short chain, committed in the same transaction.
+"""Changes of keys and activations, each with its record: a short signed chain, committed in the same transaction.
 
 A crash leaves both or neither: no key or activation without its record, no record without its row.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+import structlog
+
+from app.audit.author import Author
 from app.audit.chain import genesis, link, new_chain, seal
 from app.audit.records import NewRecord, encode
+from app.audit.signed_checkpoint import OwnEnd
 from app.clock import month_of, timestamp, utc_now
 from app.database import keys
 from app.database.activations import Activation, add_activation, lock_activations
 from app.database.appender import check_durability
-from app.database.engine import Connection
+from app.database.checkpoints import CheckpointRow, add_checkpoints
+from app.database.engine import Connection, Database
 from app.database.keys import ApiKey
 from app.database.records import AuditRow, RecordPosition, add_records
 from app.domain.card import ModelRef
 from app.errors import ActivationFailed
+from app.observability import describe_failure
 
 Json = dict[str, Any]
 CREATE, REVOKE = "normalcy keys create", "normalcy keys revoke"  # the only ways to change a key
@@ -28,40 +36,66 @@ KeyStep = Literal["created", "revoked", "adopted"]  # adopted: it existed before
 ActivationStep = Literal["activated", "adopted"]
 
 
-async def add_key(connection: Connection, key: ApiKey, by: str, facts: Json, now: datetime) -> None:
-    await _record(connection, NewRecord("key", now, by, route=CREATE, output=key_change("created", key)), facts)
-    await keys.save_key(connection, key)
+@dataclass(slots=True)
+class Change:
+    """A transaction that adds chains of its author."""
+
+    connection: Connection
+    author: Author
+    signed: list[CheckpointRow] = field(default_factory=list)
 
 
-async def revoke_key(connection: Connection, key_id: str, by: str, facts: Json, now: datetime) -> ApiKey:
+@asynccontextmanager
+async def changing(database: Database, author: Author) -> AsyncIterator[Change]:
+    """Committed at the end of the block; then what was signed is written to the files."""
+    async with database.writing() as connection:
+        change = Change(connection, author)
+        yield change
+    for row in change.signed:
+        try:
+            await asyncio.to_thread(author.log.append, row)
+        except OSError as error:  # the change is made; the checkpoint is in the database
+            structlog.get_logger("audit").warning("signed checkpoint not in a file", **describe_failure(error))
+
+
+async def add_key(change: Change, key: ApiKey, by: str, now: datetime) -> None:
+    await _record(change, NewRecord("key", now, by, route=CREATE, output=key_change("created", key)))
+    await keys.save_key(change.connection, key)
+
+
+async def revoke_key(change: Change, key_id: str, by: str, now: datetime) -> ApiKey:
     """Revoke a key immediately and permanently. Revoking it again changes nothing and adds no record."""
-    found = await keys.find_key(connection, key_id)
+    found = await keys.find_key(change.connection, key_id)
     if found is not None and found.revoked_at is not None:
         return found
-    revoked = await keys.revoke_key(connection, key_id, now)
-    await _record(connection, NewRecord("key", now, by, route=REVOKE, output=key_change("revoked", revoked)), facts)
+    revoked = await keys.revoke_key(change.connection, key_id, now)
+    await _record(change, NewRecord("key", now, by, route=REVOKE, output=key_change("revoked", revoked)))
     return revoked
 
 
 async def activate(
-    connection: Connection, ref: ModelRef, record: NewRecord, facts: Json, clock: Callable[[], datetime] = utc_now
+    change: Change, ref: ModelRef, record: NewRecord, clock: Callable[[], datetime] = utc_now
 ) -> Activation:
     """`record` says who asked, and how. Raises ActivationFailed if it would not become the newest activation."""
-    after = await lock_activations(connection)
+    after = await lock_activations(change.connection)
     now = clock()  # after taking the lock, so that no version ends before it began
     output = activation_change("activated", timestamp(now), record.principal, after)
-    position = await _record(connection, replace(record, at=now, model=ref, output=output), facts)
-    added = await add_activation(connection, ref, timestamp(now), record.principal, position)
+    position = await _record(change, replace(record, at=now, model=ref, output=output))
+    added = await add_activation(change.connection, ref, timestamp(now), record.principal, position)
     if added.id <= after:  # somebody chose the id of an earlier one
         raise ActivationFailed(OUT_OF_ORDER)
     return added
 
 
-async def _record(connection: Connection, record: NewRecord, facts: Json) -> RecordPosition:
+async def _record(change: Change, record: NewRecord) -> RecordPosition:
     """The position that the record has once the transaction is committed. Raises NotDurable."""
+    connection, author = change.connection, change.author
     await check_durability(connection)
-    rows = short_chain([record], facts, record.at)
+    rows = short_chain([record], author.facts, record.at)
     await add_records(connection, rows)
+    signed = author.signer.for_another_writer().written([OwnEnd(rows[-1].head, closed=True)], record.at)
+    await add_checkpoints(connection, [signed])
+    change.signed.append(signed)
     return rows[1].position
 
 

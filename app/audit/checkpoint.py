@@ -29,7 +29,7 @@ class Checkpoint:
 
     @cached_property
     def root(self) -> str:
-        return merkle_root([_leaf(end) for _, end in sorted(self.ends.items())]).hex()
+        return merkle_root_of([end for _, end in sorted(self.ends.items())])
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -90,6 +90,10 @@ def parse(content: bytes) -> Checkpoint:
     if (header.chains, header.root) != (len(lines), checkpoint.root):
         raise InvalidCheckpoint("The checkpoint does not match its own root: it was truncated or edited.")
     return checkpoint
+
+
+def merkle_root_of(ends: Sequence[ChainHead]) -> str:
+    return merkle_root([_leaf(end) for end in ends]).hex()
 
 
 def merkle_root(leaves: Sequence[bytes]) -> bytes:

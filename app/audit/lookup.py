@@ -2,46 +2,68 @@
 
 import base64
 import binascii
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
+from app.audit.blocks import MAX_ITEMS, block_id, expand
 from app.audit.chain import check_row
 from app.audit.records import UNREADABLE, decode
 from app.database.engine import Connection
-from app.database.records import AuditRow, Filter, LinkedRow, find_page
+from app.database.records import AuditRow, Filter, LinkedRow, stream_records
 from app.errors import InvalidCursor
 
+Json = dict[str, Any]
+
 PAGE = 100
-LARGEST_PAGE = 1000  # some 2 MB of JSON
+MAX_PAGE = 1000  # some 2 MB of JSON
 READABLE_COLUMNS = ("request_id", "item", "kind", "at", "principal", "status")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    records: list[dict[str, Any]]
+    records: list[Json]
     cursor: str | None  # of the next page; None: this is the last page
 
 
-async def find_records(connection: Connection, wanted: Filter, cursor: str | None = None, limit: int = PAGE) -> Page:
-    """Raises InvalidCursor for a cursor that is not from an earlier page."""
-    size = max(1, min(limit, LARGEST_PAGE))
-    rows = await find_page(connection, wanted, _after(cursor) if cursor else None, size + 1)
-    more = _cursor(rows[size - 1].row) if len(rows) > size else None
-    return Page([as_dict(linked) for linked in rows[:size]], more)
+async def find_records(
+    connection: Connection, wanted: Filter, cursor: str | None = None, limit: int = PAGE, item: int | None = None
+) -> Page:
+    """With `item` only the records of that index. Raises InvalidCursor if the cursor is not from an earlier page."""
+    size, after = max(1, min(limit, MAX_PAGE)), _after(cursor) if cursor else None
+    if item is not None:
+        wanted = replace(wanted, items=(item - MAX_ITEMS + 1, item))
+    start = (after[0], block_id(after[1])) if after else None  # the page may have ended within a block
+    found: list[tuple[tuple[str, UUID], Json]] = []
+    async with aclosing(stream_records(connection, wanted, start)) as pages:
+        async for page in pages:
+            for linked in page:
+                records = zip(_positions(linked.row), as_dicts(linked), strict=False)
+                found += [
+                    one for one in records if item in (None, one[1]["item"]) and (after is None or one[0] > after)
+                ]
+            if len(found) > size:
+                break
+    more = _cursor(*found[size - 1][0]) if len(found) > size else None
+    return Page([record for _, record in found[:size]], more)
 
 
-def as_dict(linked: LinkedRow) -> dict[str, Any]:
-    """The payload, whether the row is what was hashed, and its position in its chain."""
+def as_dicts(linked: LinkedRow) -> list[Json]:
+    """The payload, or that of each item of a block; whether the row is what was hashed, and its position."""
     row, damage = linked.row, check_row(*linked)
     chain = {"month": row.month, "id": str(row.chain_id), "seq": row.seq, "row_hash": row.row_hash.hex()}
-    record = {**_content(row), "damaged": damage is not None, "chain": chain}
-    return record | {"damage": damage._asdict()} if damage else record
+    judged: Json = {"damaged": damage is not None, "chain": chain}
+    if damage:
+        judged["damage"] = damage._asdict()
+    return [record | judged for record in expand(_content(row))]
 
 
-def _content(row: AuditRow) -> dict[str, Any]:
+def _content(row: AuditRow) -> Json:
     """The payload, or the other columns if it cannot be decoded."""
     try:
         decode(row.payload)
@@ -51,9 +73,13 @@ def _content(row: AuditRow) -> dict[str, Any]:
         return {"record_id": str(row.record_id)} | {name: columns[name] for name in READABLE_COLUMNS}
 
 
-def _cursor(row: AuditRow) -> str:
-    """With `at` as stored, even if somebody changed it, so that the list continues after a damaged record."""
-    return base64.urlsafe_b64encode(msgspec.json.encode((row.at, row.record_id))).decode().rstrip("=")
+def _positions(row: AuditRow) -> Iterator[tuple[str, UUID]]:
+    """Of the records of a row in the order of time: as stored, even if somebody changed them."""
+    return ((row.at, UUID(int=number)) for number in count(row.record_id.int))
+
+
+def _cursor(at: str, record_id: UUID) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode((at, record_id))).decode().rstrip("=")
 
 
 def _after(cursor: str) -> tuple[str, UUID]:

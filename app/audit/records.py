@@ -18,8 +18,9 @@ from app.domain.card import ModelRef
 VERSION = 1
 Kind = Literal["score", "refusal", "read", "key", "activation", "genesis", "seal"]
 KINDS: tuple[str, ...] = get_args(Kind)
-DEEPEST = 64  # levels of nesting; our payloads have a handful, and JSON encoders fail at some hundreds
-LONGEST_TEXT = 512  # of a text column
+ITEMS = "items"  # of the output: the record is a block, see `app.audit.blocks`
+MAX_DEPTH = 64  # levels of nesting; our payloads have a handful, and JSON encoders fail at some hundreds
+MAX_TEXT_LENGTH = 512  # of a text column
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class NewRecord:
     route: str | None = None  # the template, such as /v1/sites/{site}/score
     status: int | None = None
     request_id: str | None = None
-    item: int | None = None  # index in a study or batch
+    item: int | None = None  # index in a study or batch; of a block, that of its first item
     model: ModelRef | None = None
     input: Mapping[str, Any] | None = None
     output: Mapping[str, Any] | None = None
@@ -73,6 +74,8 @@ class Payload(msgspec.Struct, forbid_unknown_fields=True):
 def encode(new: NewRecord) -> Record:
     """Raises ValueError for what a database could not store, so that one bad record never fails its whole group."""
     record_id, at = uuid7s.uuid7(), timestamp(new.at)
+    if new.output is not None and ITEMS in new.output:
+        record_id = UUID(int=record_id.int >> 32 << 32)  # the ids of its items follow
     payload = {
         "v": VERSION,
         "kind": new.kind,
@@ -89,7 +92,7 @@ def encode(new: NewRecord) -> Record:
     }
     site, version = (new.model.site, new.model.version) if new.model else (None, None)
     for text in (new.request_id, new.principal, site, version):
-        if text is not None and ("\0" in text or len(text) > LONGEST_TEXT):
+        if text is not None and ("\0" in text or len(text) > MAX_TEXT_LENGTH):
             raise ValueError("a text of the record is too long or contains a zero byte")
     return Record(
         record_id,
@@ -115,7 +118,7 @@ def decode(payload: bytes) -> Payload:
     """Raises one of UNREADABLE for bytes that are not a payload v1. What it returns can be encoded again."""
     found = _decoder.decode(payload)
     brackets = payload.count(b"[") + payload.count(b"{")  # too few to nest deeply in nearly every record
-    if brackets > DEEPEST and _is_deeper(found.input, DEEPEST) | _is_deeper(found.output, DEEPEST):
+    if brackets > MAX_DEPTH and _is_deeper(found.input, MAX_DEPTH) | _is_deeper(found.output, MAX_DEPTH):
         raise ValueError("nested too deeply")
     return found
 

@@ -51,15 +51,15 @@ class AggregatedRefusal:
 
 
 class RefusalAggregator:
-    def __init__(self, most_kinds: int) -> None:
-        self._most_kinds = most_kinds
+    def __init__(self, max_kinds: int) -> None:
+        self._max_kinds = max_kinds
         self._by_kind: dict[object, AggregatedRefusal] = {}
 
     def add(self, refusal: NewRecord) -> None:
         output = refusal.output or {}
         codes = (output.get("problem"), *output.get("errors", ()))
         kind: object = (refusal.principal, refusal.route, refusal.status, *codes)
-        is_mixed = kind not in self._by_kind and len(self._by_kind) >= self._most_kinds
+        is_mixed = kind not in self._by_kind and len(self._by_kind) >= self._max_kinds
         aggregated = AggregatedRefusal(refusal, refusal.at, is_mixed)
         self._by_kind.setdefault(SEVERAL if is_mixed else kind, aggregated).add(refusal)
 

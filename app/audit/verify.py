@@ -8,7 +8,7 @@ Every key that is created or revoked, and every activation, is recorded in the s
 has its record, each record its row, and their columns are equal; anything else was changed by somebody else.
 """
 
-from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from app.audit.chain import NOTHING_BEFORE, DamageKind, check_row
 from app.audit.changes import key_columns
 from app.audit.checkpoint import Checkpoint
 from app.audit.records import UNREADABLE, decode
+from app.audit.verify_signatures import SignatureLedger, UnsignedRows
 from app.database.activations import Activation, all_activations, highest_assigned_id
 from app.database.engine import Connection
 from app.database.keys import ApiKey, list_keys
@@ -43,12 +44,15 @@ class Coverage:
             self.add(checkpoint)
 
     def add(self, checkpoint: Checkpoint, since_month: str = "") -> None:
-        for chain_id, end in checkpoint.ends.items():
+        self.add_ends(checkpoint.ends.values(), since_month)
+
+    def add_ends(self, ends: Iterable[ChainHead], since_month: str = "") -> None:
+        for end in ends:
             if end.month < since_month:
                 continue
-            self.hashes.setdefault(chain_id, {}).setdefault(end.seq, set()).add(end.row_hash)
-            if chain_id not in self.longest or self.longest[chain_id].seq < end.seq:
-                self.longest[chain_id] = end
+            self.hashes.setdefault(end.chain_id, {}).setdefault(end.seq, set()).add(end.row_hash)
+            if end.chain_id not in self.longest or self.longest[end.chain_id].seq < end.seq:
+                self.longest[end.chain_id] = end
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +75,22 @@ class OpenChain:
 
 
 @dataclass(frozen=True, slots=True)
+class UnsignedTail:
+    """Rows after the last signature of a chain that is being written, or whose writer crashed."""
+
+    month: str
+    chain_id: UUID
+    seq: int  # of the first of them
+    rows: int
+    since: str  # time of the oldest
+
+
+@dataclass(frozen=True, slots=True)
 class ChainVerification:
     records: int
     chains: int
     open_chains: tuple[OpenChain, ...]
+    unsigned: tuple[UnsignedTail, ...]
     findings: tuple[ChainFinding, ...]
 
     @property
@@ -82,8 +98,13 @@ class ChainVerification:
         return not self.findings
 
 
-async def verify_chains(pages: AsyncIterable[list[AuditRow]], coverage: Coverage) -> ChainVerification:
-    """Of the pages of `stream_chains`. The coverage must not include months that are not read."""
+async def verify_chains(
+    pages: AsyncIterable[list[AuditRow]], coverage: Coverage, signatures: SignatureLedger | None = None
+) -> ChainVerification:
+    """Of the pages of `stream_chains`. The coverage must not include months that are not read.
+
+    Without signatures, nothing is said about rows that are not signed.
+    """
     chains: dict[UUID, _Chain] = {}
     findings: list[ChainFinding] = []
     records = 0
@@ -92,12 +113,15 @@ async def verify_chains(pages: AsyncIterable[list[AuditRow]], coverage: Coverage
         for row in page:
             chain = chains.get(row.chain_id)
             if chain is None:
-                chain = chains[row.chain_id] = _Chain(row.month, row.chain_id, coverage.hashes.get(row.chain_id, {}))
+                covered = coverage.hashes.get(row.chain_id, {})
+                chain = chains[row.chain_id] = _Chain(row.month, row.chain_id, covered, signatures)
             chain.add(row)
     for chain in chains.values():
         findings += chain.finish()
+    unsigned = tuple(tail for chain in chains.values() if (tail := chain.unsigned_tail()))
     open_chains = tuple(chain.as_open() for chain in chains.values() if chain.last_kind != "seal")
-    return ChainVerification(records, len(chains), open_chains, (*findings, *_missing_chains(coverage, chains)))
+    every_finding = (*findings, *_missing_chains(coverage, chains))
+    return ChainVerification(records, len(chains), open_chains, unsigned, every_finding)
 
 
 def _missing_chains(coverage: Coverage, present: Mapping[UUID, object]) -> list[ChainFinding]:
@@ -111,21 +135,36 @@ def _missing_chains(coverage: Coverage, present: Mapping[UUID, object]) -> list[
 class _Chain:
     """One chain while its rows are read. Holds only what the next row needs, and the first damage."""
 
-    def __init__(self, month: str, chain_id: UUID, covered: CoveredHashes) -> None:
-        self.month, self.chain_id, self.covered = month, chain_id, covered
-        self.seq, self.previous, self.last_kind, self.last_at = 0, NOTHING_BEFORE, "", ""
+    def __init__(self, month: str, chain_id: UUID, covered: CoveredHashes, signatures: SignatureLedger | None) -> None:
+        self.month, self.chain_id, self.covered, self.signatures = month, chain_id, covered, signatures
+        self.seq, self.previous, self.first_at, self.last_kind, self.last_at = 0, NOTHING_BEFORE, "", "", ""
+        signed = signatures.chains.get(chain_id) if signatures else None
+        self.signed_seq = signed.seq if signed else 0
+        self.unsigned, self.oldest_unsigned, self.newest_unsigned = 0, "", ""
         self.damage: ChainFinding | None = None
 
     def add(self, row: AuditRow) -> None:
         if self.damage is None:
             self.damage = self._check_order(row) or self._check_content(row) or self._check_coverage(row)
         self.seq, self.previous, self.last_kind, self.last_at = row.seq, row.row_hash, row.kind, row.at
+        self.first_at = self.first_at or row.at
+        if row.seq > self.signed_seq:
+            self.unsigned += 1
+            self.oldest_unsigned = min(self.oldest_unsigned or row.at, row.at)
+            self.newest_unsigned = max(self.newest_unsigned, row.at)
 
     def finish(self) -> list[ChainFinding]:
         rows = max(self.covered, default=0)
         if self.damage is None and self.seq < rows:
             self.damage = self._found(DamageKind.TRUNCATED, self.seq + 1, f"a checkpoint covers {rows} rows")
+        if self.damage is None and self.unsigned and self.signatures:
+            self.damage = self._check_signatures(self.signatures)
         return [self.damage] if self.damage else []
+
+    def unsigned_tail(self) -> UnsignedTail | None:
+        if self.damage or not self.unsigned or self.signatures is None or not self.signatures.count:
+            return None
+        return UnsignedTail(self.month, self.chain_id, self.signed_seq + 1, self.unsigned, self.oldest_unsigned)
 
     def as_open(self) -> OpenChain:
         return OpenChain(self.month, self.chain_id, self.seq, self.last_at)
@@ -151,6 +190,17 @@ class _Chain:
         if self.covered.get(row.seq, {row.row_hash}) == {row.row_hash}:
             return None
         return self._found(DamageKind.REWRITTEN, row.seq, "a checkpoint has another hash for this row")
+
+    def _check_signatures(self, signatures: SignatureLedger) -> ChainFinding | None:
+        sealed = self.last_kind == "seal"
+        rows = UnsignedRows(self.newest_unsigned, sealed)
+        reason = signatures.damage_of(self.chain_id, rows, self.first_at)
+        if reason is None:
+            return None
+        if not self.signed_seq:
+            return self._found(DamageKind.UNKNOWN_CHAIN, 1, reason)
+        detail = f"{self.unsigned} rows are not signed, and {reason}"
+        return self._found(DamageKind.UNSIGNED, self.signed_seq + 1, detail)
 
     def _found(self, damage: DamageKind, seq: int, detail: str) -> ChainFinding:
         return ChainFinding(damage, self.month, self.chain_id, seq, detail)

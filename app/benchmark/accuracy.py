@@ -90,7 +90,7 @@ def answered_hdi(y: Array, moments: Moments, mass: float) -> Intervals:
             m1, v1, m2, v2 = (float(column[0]) for column in (moments.m1, moments.v1, moments.m2, moments.v2))
             row = score_one(float(y[0]), m1, v1, m2, v2, (2.0,), None)
             if row is not None:
-                return Intervals(np.array([row.location.low]), np.array([row.location.high]))
+                return Intervals(np.array([row.locations.hdi.low]), np.array([row.locations.hdi.high]))
         return find_intervals(y, moments, (2.0,), mass, None).hdi
 
 

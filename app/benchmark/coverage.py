@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import IsolationForest
 
-from app.domain.context import AgeTransform
-from app.domain.patient import bmi_kg_m2
+from app.domain.patient import AgeTransform, bmi_kg_m2
 from app.formats.markdown import table
 from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array
 from app.maths.score import normalcy, predictive
-from app.maths.statistics.metrics import weighted_kendall_tau
-from app.training.body_sizes import ADULT_FROM_YEARS
-from app.training.cohort import SITES, SimulatedPeople, measured, simulate_cohort
+from app.maths.statistics import weighted_kendall_tau
+from app.training.cohort import ADULT_FROM_YEARS, SITES, SimulatedPeople, measured, simulate_cohort
 from app.training.fit import fit
 from app.training.recipe import Recipe
 

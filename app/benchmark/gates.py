@@ -55,7 +55,7 @@ def student_t_scale(freedom: float, grid: int = 100_000) -> float:
     return float(brentq(lambda s: np.mean((freedom + 1.0) * z**2 / (freedom * s**2 + z**2)) - 1.0, 0.2, 1.5))
 
 
-def refused(model: Model, people: int, draws: int, rng: np.random.Generator) -> float:
+def rejected_share(model: Model, people: int, draws: int, rng: np.random.Generator) -> float:
     """The share of draws that the gates on the tails refuse."""
     sizes = _sizes(people)
     below, above = _drawn(model, sizes, draws, rng)
@@ -75,7 +75,7 @@ def refused(model: Model, people: int, draws: int, rng: np.random.Generator) -> 
 def measure(draws: int, seed: int) -> dict[str, list[float]]:
     """Model -> refused share at each of SIZES."""
     rng = np.random.default_rng(seed)
-    return {model.name: [refused(model, people, draws, rng) for people in SIZES] for model in models()}
+    return {model.name: [rejected_share(model, people, draws, rng) for people in SIZES] for model in models()}
 
 
 def render(found: Mapping[str, Sequence[float]], draws: int, shipped: Sequence[ModelCard]) -> list[str]:

@@ -19,11 +19,11 @@ from app.benchmark.accuracy import shortest_window
 from app.domain.patient import Patient, Sex
 from app.domain.query import ScoreQuery
 from app.inference.executor import LoadedModel
-from app.inference.measurement_numbers import FindIntervals
 from app.inference.scoring import score_with_tails
 from app.maths.moments import Array, Moments
 from app.maths.score import normalcy
 from app.maths.score.interval_table import find_intervals, interval_table, solve_intervals
+from app.maths.score.score_numbers import FindIntervals
 
 DRAWS = 30_000  # as many as the paper takes
 SAMPLED_PATIENTS = 40  # of each round: 10,000 would take half a minute

@@ -9,9 +9,9 @@ from time import perf_counter, process_time
 import numpy as np
 
 from app.clock import utc_now
-from app.domain.convention import Convention
+from app.domain.query import Convention
 from app.formats.markdown import table
-from app.maths.gp.scaling import Scaling
+from app.maths.gp.posterior import Scaling
 from app.maths.moments import Array
 from app.services.train import TrainingPlan, train
 from app.training.fit import CONSTANT_SPREAD, Stages, fit

@@ -1,5 +1,6 @@
 """`normalcy audit`: verify the audit, write checkpoints, show, replay and export records."""
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,13 +23,18 @@ from app.cli.common import (
     show,
     warn,
 )
+from app.clock import parse_timestamp, utc_now
 from app.errors import NormalcyError
-from app.settings import Settings
+from app.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from app.services.verify_audit import AuditVerification, CheckpointChoice, Tampering
+    from app.services.stored_checkpoints import CheckpointChoice
+    from app.services.verify_audit import AuditVerification, Tampering
 
-group = typer.Typer(help="Verify, checkpoint, show, replay and export the audit.", no_args_is_help=True)
+group = typer.Typer(
+    help="Verify, checkpoint, show, replay and export the audit; public-key and rotate-key for its signatures.",
+    no_args_is_help=True,
+)
 
 DAMAGED, COULD_NOT_CHECK = 1, 2  # exit codes
 MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])", re.ASCII)
@@ -54,19 +60,28 @@ def verify(
         typer.Option(help="Compare with this checkpoint. Default: all checkpoints in the data folder."),
     ] = None,
     no_checkpoint: Annotated[bool, typer.Option("--no-checkpoint", help="Compare with no checkpoint.")] = False,
+    public_key: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Accept only checkpoints signed by this key (PEM), and by keys that it announced; may be repeated. "
+            "Default: the key of this installation."
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Verify every chain of records, and compare keys and activations with their records.
+    """Verify every chain of records with its signatures, and compare keys and activations with their records.
 
     Exit code 0: intact; 1: tampered with; 2: could not check.
     """
+    from app.audit.signing_key import read_public_key
     from app.services.verify_audit import verify_audit
 
     if checkpoint and no_checkpoint:
         raise typer.BadParameter("--checkpoint and --no-checkpoint contradict each other.")
     choice: CheckpointChoice = checkpoint or ("none" if no_checkpoint else "folder")
     with _any_failure_exits_with_2(), progress_bar("verifying") as report:
-        found = run(lambda settings: verify_audit(settings, report, since, choice))
+        keys = [read_public_key(path) for path in public_key or ()]
+        found = run(lambda settings: verify_audit(settings, report, since, choice, keys))
     with _any_failure_exits_with_2():  # a result that could not be printed must not look like tampering
         show(found, json, lambda: _show_verification(found))
     if not found.intact:
@@ -85,6 +100,37 @@ def checkpoint(out: NewFileOption, json: JsonOption = False) -> None:
     chains = len(taken.ends)
     report = {"taken_at": taken.taken_at, "chains": chains, "root": taken.root}
     show(report, json, lambda: say(f"Wrote the ends of {counted(chains, 'chain')} to {out}.\nRoot {taken.root}"))
+
+
+@group.command("public-key")
+def public_key(
+    out: Annotated[Path | None, typer.Option("--out", help="Write it to this file. Default: print it.")] = None,
+) -> None:
+    """Export the public key of this installation, with which auditors verify its signed checkpoints."""
+    from app.files import new_file
+    from app.services import signing_keys
+
+    key = signing_keys.public_key(load_settings(os.environ))
+    if out is None:
+        typer.echo(key.pem.decode(), nl=False)
+        return
+    with new_file(out) as file:
+        file.write(key.pem)
+    say(f"Wrote the public key {key.key_id} to {out}.")
+
+
+@group.command("rotate-key")
+def rotate_key(
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="The file for the new private key. Default: replace the one in the data folder."),
+    ] = None,
+) -> None:
+    """Replace the key that signs checkpoints. The old key signs the new one; restart the service to use it."""
+    from app.services.signing_keys import rotate_signing_key
+
+    key = run(lambda settings: rotate_signing_key(settings, out))
+    say(f"The new key is {key.key_id}. Restart the service; `normalcy audit public-key` exports the public key.")
 
 
 @group.command("show")
@@ -143,10 +189,13 @@ def replay(
 
     async def work(settings: Settings) -> dict[str, Any]:
         from app.runtime.command import command_runtime
+        from app.schemas.base import plain
         from app.services.replay import replay as replay_request
 
         async with command_runtime(settings, "audit replay") as runtime:
-            return await replay_request(runtime, caller(settings, "audit replay"), request_id, item)
+            found = plain(await replay_request(runtime, caller(settings, "audit replay"), request_id, item))
+        del found["request_id"]  # of this command, not of the request that was replayed
+        return found
 
     with _any_failure_exits_with_2():
         found = run(work)
@@ -183,12 +232,10 @@ def export(
     Exit code 1 if a record is damaged; it is marked in the file.
     """
     from app.database.records import Filter
-    from app.formats import audit_csv, fhir_audit_event
+    from app.formats.audit_export import csv_header, csv_line, fhir_line
     from app.services.audit_records import ExportFormat, export_records
 
-    layout = (
-        ExportFormat(audit_csv.header(), audit_csv.line) if kind == "csv" else ExportFormat(b"", fhir_audit_event.line)
-    )
+    layout = ExportFormat(csv_header(), csv_line) if kind == "csv" else ExportFormat(b"", fhir_line)
     wanted = Filter(None, start, end, site)
 
     with progress_bar("exporting") as report:
@@ -218,6 +265,9 @@ def _show_verification(found: "AuditVerification") -> None:
         say(f"Warning: {warning}")
     for chain in found.open_chains:
         say(f"Open: chain {chain.chain_id} ends with row {chain.seq} at {chain.at}; its writer still runs, or crashed.")
+    for tail in found.unsigned:
+        rows = f"{counted(tail.rows, 'row')} of chain {tail.chain_id} from row {tail.seq} on"
+        say(f"Unsigned: {rows}, {_age(tail.since)}.")
     for tampering in found.tampering:
         say(f"{tampering.damage}: {_where(tampering)}{tampering.detail}.")
     for row in found.rows:
@@ -229,6 +279,15 @@ def _show_verification(found: "AuditVerification") -> None:
     say(f"{verdict}: {counts}, compared with {_checkpoints(found)}.")
 
 
+def _age(since: str) -> str:
+    """Of a time that somebody may have changed."""
+    try:
+        seconds = (utc_now() - parse_timestamp(since)).total_seconds()
+    except ValueError:
+        return "of an unknown time"
+    return f"the oldest {seconds:.0f} s old"
+
+
 def _where(tampering: "Tampering") -> str:
     if tampering.chain_id is None:
         return ""
@@ -238,8 +297,11 @@ def _where(tampering: "Tampering") -> str:
 
 
 def _checkpoints(found: "AuditVerification") -> str:
-    if not found.checkpoints:
-        return "no checkpoint"
+    signed = counted(found.signed_checkpoints, "signed checkpoint")
+    return signed if not found.checkpoints else f"{signed} and {_unsigned_checkpoints(found)}"
+
+
+def _unsigned_checkpoints(found: "AuditVerification") -> str:
     newest = found.checkpoints[-1].taken_at
     if len(found.checkpoints) == 1:
         return f"1 checkpoint of {newest}"

@@ -15,11 +15,13 @@ from app.cli.common import DEFAULT_STORE, ModelsOption, Report, errors, progress
 from app.errors import NormalcyError
 
 group = typer.Typer(
-    help="Measure accuracy, speed, training, optimiser, coverage and gates, and rerun the paper experiments.",
+    help="Measure accuracy, speed, training, optimiser, coverage and gates, rerun the paper experiments, and compute "
+    "the conformance cases.",
     no_args_is_help=True,
 )
 
 REFERENCE = Path("tests/maths/reference_hdi.csv")
+CASES = Path("app/services/conformance/cases.json")
 BUILD = Path("build/paper")
 PAPER_REPORT = Path("docs/paper.md")
 PARTIAL_REPORT = BUILD / "part.md"  # a run of some experiments does not overwrite the report of all
@@ -156,6 +158,21 @@ def gates(
     cards = [load(models, site, version).card for site, known in versions(models).items() for version in known]
     lines = measurement.render(measurement.measure(draws, seed), draws, cards)
     _publish("The gates of publication", lines, seed, out)
+
+
+@group.command()
+def conformance(
+    models: ModelsOption = DEFAULT_STORE,
+    out: Annotated[Path, typer.Option(help="The file of cases.")] = CASES,
+) -> None:
+    """Compute the published cases of `normalcy conformance` again, with mpmath; takes minutes."""
+    from app.benchmark.conformance import make_cases
+    from app.services.conformance.cases import encode_cases
+
+    with progress_bar("mpmath") as report:
+        file = make_cases(models, report)
+    out.write_bytes(encode_cases(file))
+    say(f"Wrote {len(file.cases)} cases to {out}.")
 
 
 @group.command()

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
+    ProgressColumn,
     Task,
     TaskProgressColumn,
     TextColumn,
@@ -117,6 +118,27 @@ def progress_bar(title: str) -> Iterator[Report]:
             bar.update(task, description=step, completed=share, has_moved=has_moved)
 
         yield report
+
+
+@contextmanager
+def row_progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """The same for a table: rows done of all rows, rows a second, and the time left."""
+    columns = (TextColumn("{task.description}"), BarColumn(), _Rows(), TimeElapsedColumn(), _TimeLeft())
+    with Progress(*columns, console=errors, transient=True) as bar:
+        task = bar.add_task(title, total=None, has_moved=False)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, has_moved=True)
+
+        yield report
+
+
+class _Rows(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        if task.total is None:
+            return Text("reading")
+        rate = f", {task.speed:,.0f} rows/s" if task.speed else ""
+        return Text(f"{task.completed:,.0f} of {task.total:,.0f} rows{rate}")
 
 
 class _TimeLeft(TimeRemainingColumn):

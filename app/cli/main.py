@@ -7,20 +7,21 @@ from typing import Annotated, NoReturn
 import typer
 
 import app
-from app.cli import audit, bench, cohort, db, evaluate, keys, models, score, serve, train
+from app.cli import audit, bench, conformance, keys, models, score, serve, training
 from app.cli.common import say, warn
 from app.errors import NormalcyError, NotInstalled
 
 cli = typer.Typer(name="normalcy", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 cli.command("serve")(serve.serve)
 cli.command("score")(score.score)
-cli.command("train")(train.train)
-cli.command("evaluate")(evaluate.evaluate)
+cli.command("train")(training.train)
+cli.command("evaluate")(training.evaluate)
+cli.command("conformance")(conformance.conformance)
 cli.add_typer(models.group, name="models")
 cli.add_typer(audit.group, name="audit")
 cli.add_typer(keys.group, name="keys")
-cli.add_typer(db.group, name="db")
-cli.add_typer(cohort.group, name="cohort")
+cli.add_typer(serve.db_group, name="db")
+cli.add_typer(training.cohort_group, name="cohort")
 cli.add_typer(bench.group, name="bench")
 
 

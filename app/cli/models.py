@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.table import Table
 
 from app.cli.common import DEFAULT_STORE, JsonOption, ModelsOption, principal, run, say, show
@@ -54,6 +53,8 @@ def show_card(
     json: JsonOption = False,
 ) -> None:
     """Show the model card of a version."""
+    from rich.markdown import Markdown  # brings a highlighter for every language
+
     from app.formats.card_markdown import card_markdown
     from app.store import highest_version, load
     from app.training.gates import calibration_gates
@@ -74,7 +75,7 @@ def verify(
 
     Exit code 1 if a version is damaged or none is published.
     """
-    from app.services.verify_models import verify_models
+    from app.services.manage_models import verify_models
 
     results = verify_models(models, site, version)
 
@@ -99,13 +100,14 @@ def activate(
 
     Running services switch to it within two seconds.
     """
-    from app.services.activate_model import activate_from_command
+    from app.services.manage_models import activate_from_command
 
     activation = run(lambda settings: activate_from_command(settings, site, version, principal()))
 
     def print_text() -> None:
-        say(f"{site} {version} is now the current version, since {activation['activated_at']}.")
-        say(f"Digest {activation['sha256']}")
+        say(f"{site} {version} is now the current version, since {activation.activated_at}.")
+        say(f"Digest {activation.sha256}")
         say("Running services switch to it within two seconds. If one cannot, its /health/ready says why.")
 
-    show(activation, json, print_text)
+    names = ("site", "version", "sha256", "activated_at", "activated_by")
+    show({name: getattr(activation, name) for name in names}, json, print_text)

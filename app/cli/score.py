@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.common import JsonOption, Report, caller, counted, progress_bar, run, say, show
+from app.cli.common import JsonOption, caller, counted, row_progress_bar, run, say, show
 from app.files import decimal_number, has_decimal_comma
-from app.schemas.errors import COMMA_HINT
 from app.schemas.fields import FieldSpec, leaves, nested, spec
 from app.schemas.requests import ScoreRequest
+from app.schemas.validation import COMMA_HINT
 from app.settings import Settings
 
 if TYPE_CHECKING:
-    from app.services.score_file import FileRun
+    from app.services.score_file.run import FileOrder, FileRun
+
+TEMPLATE = Path("measurements.csv")
 
 
 def number(text: str) -> float:
@@ -86,19 +88,45 @@ def score(
     out: Annotated[
         Path | None, typer.Option("--out", help="Where its scores go, .csv or .parquet; never overwritten.")
     ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="With --in: how many processes score.")] = 1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="With --in: the scheduler of a Dask cluster, such as tcp://10.0.0.5:8786, whose workers score.",
+        ),
+    ] = None,
+    part_rows: Annotated[
+        int | None, typer.Option(min=1, help="With --in: rows of a part, which is scored and saved as a whole.")
+    ] = None,
+    template: Annotated[
+        bool,
+        typer.Option(
+            "--template", help=f"Write an example of a table of measurements to --out, or to {TEMPLATE}, and stop."
+        ),
+    ] = False,
     json: JsonOption = False,
     **fields: Any,
 ) -> None:
-    """Score one measurement, given by options, or every row of --in into --out."""
+    """Score one measurement, given by options, or every row of --in into --out.
+
+    A run of a file that was stopped goes on where it stopped when the same command is given again.
+    """
     body = nested({PATHS[name]: value for name, value in fields.items() if _is_given(value)})
-    if source is None and out is None:
+    if template:
+        _write_template(out or TEMPLATE)
+    elif source is None and out is None:
         _score_one(site, body, json)
     elif source is None or out is None or body:
         raise typer.BadParameter(
-            "To score a file, give both --in and --out; besides them only --site and --json are allowed."
+            "To score a file, give both --in and --out; options of a single measurement are not allowed beside them."
         )
+    elif scheduler is not None and workers > 1:
+        raise typer.BadParameter("Give --workers or --scheduler, not both: a cluster has its own workers.")
     else:
-        _score_file(source, out, site, json)
+        from app.services.score_file.run import PART_ROWS, FileOrder
+
+        _score_file(FileOrder(source, out, site, part_rows or PART_ROWS, workers, scheduler), json)
 
 
 def _is_given(value: object) -> bool:
@@ -111,7 +139,7 @@ def _score_one(site: str | None, body: dict[str, Any], json: bool) -> None:
         raise typer.BadParameter("Give the site of the measurement, for example SoV.", param_hint="--site")
     from app.runtime.command import command_runtime
     from app.schemas.answers import ScoreResponse
-    from app.schemas.errors import parse
+    from app.schemas.validation import parse
     from app.services.score_measurements import score_measurement
 
     request = parse(ScoreRequest, body).for_site(site)
@@ -134,22 +162,34 @@ def _score_one(site: str | None, body: dict[str, Any], json: bool) -> None:
     show(answer, json, people)
 
 
-def _score_file(source: Path, out: Path, site: str | None, json: bool) -> None:
+def _score_file(order: "FileOrder", json: bool) -> None:
     from app.runtime.command import command_runtime
-    from app.services.score_file import score_file
+    from app.services.score_file.run import score_file
 
-    async def work(settings: Settings, report: Report) -> "FileRun":
+    async def work(settings: Settings, report: Callable[[int, int], None]) -> "FileRun":
         async with command_runtime(settings, "score") as service:
             await service.poller.start()
-            return await score_file(service, caller(settings, "score"), source, out, site, report)
+            return await score_file(service, caller(settings, "score"), order, report)
 
-    with progress_bar("reading") as report:
+    with row_progress_bar("scoring") as report:
         done = run(lambda settings: work(settings, report))
 
     def people() -> None:
-        say(f"Scored {done.succeeded} of {counted(done.rows, 'measurement')} into {out}.")
-        say(f"Recorded as request {done.request_id}.")
+        say(f"Scored {done.succeeded} of {counted(done.rows, 'measurement')} into {order.out}.")
         if done.failed:
-            say(f"{counted(done.failed, 'row')} without a score: the column `errors` says why.")
+            say(f"{counted(done.failed, 'row')} without a score: {order.errors_out} says why.")
+        say(f"Recorded as request {done.request_id}.")
 
     show(done, json, people)
+
+
+def _write_template(out: Path) -> None:
+    from app.files import new_file
+    from app.formats.score_template import EXAMPLE, write_template
+    from app.formats.table_files import check_suffixes
+
+    check_suffixes(out)
+    with new_file(out) as file:
+        write_template(out, file)
+    say(f"Wrote an example of {counted(len(EXAMPLE), 'measurement')} to {out}.")
+    say(f"To score it: normalcy score --in {out} --out scores{out.suffix}")

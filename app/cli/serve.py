@@ -1,4 +1,7 @@
-"""`normalcy serve`: open the runtime, print what is served and where, and listen until stopped."""
+"""`normalcy serve` and `normalcy db`: run the service, and upgrade its database.
+
+`serve` opens the runtime, prints what is served and where, and listens until it is stopped.
+"""
 
 import asyncio
 import gc
@@ -7,11 +10,15 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from app.cli.common import say
+import typer
+
+from app.cli.common import JsonOption, run, say, show
 from app.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from app.runtime.runtime import Runtime
+
+db_group = typer.Typer(help="Upgrade the database schema.", no_args_is_help=True)
 
 OTHER_STORE = "If this is another model store than before, give it a data folder of its own (NORMALCY_DATA_DIR)."
 
@@ -22,7 +29,7 @@ def serve() -> None:
 
     settings = load_settings(os.environ)
     configure_logging(settings.log_level, sys.stderr)
-    for verbose in ("alembic", "uvicorn.error"):
+    for verbose in ("aiosqlite", "alembic", "uvicorn.error"):  # the first would log every statement, with its values
         logging.getLogger(verbose).setLevel(logging.WARNING)
     _run(settings)
 
@@ -59,7 +66,7 @@ def _announce(runtime: "Runtime", port: int) -> None:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     info = runtime.service_info
     say(f"Normalcy {info.version} ({info.backend}, {info.device})")
-    say(f"Try it:       http://{host}:{port}/docs")
+    say(f"Try it:       http://{host}:{port}/ (calculator), http://{host}:{port}/docs (API)")
     say(f"Data folder:  {settings.data_dir.resolve()}")
     for model in models:
         say(f"Model:        {model.ref.site} {model.ref.version}, cohort {model.card.cohort.name}, {model.ref.sha256}")
@@ -69,6 +76,29 @@ def _announce(runtime: "Runtime", port: int) -> None:
         say(f"No model is published in {settings.models_dir.resolve()}, so nothing can be scored yet.")
     if simulated := [f"{model.ref.site} {model.ref.version}" for model in models if model.is_simulated]:
         say(f"Trained on simulated people, for evaluation, not for care: {', '.join(simulated)}.")
-    if not runtime.keyring.has_seen_keys:
+    if not runtime.authenticator.is_required:
         say("No API key exists: requests are accepted from this machine only. `normalcy keys create` creates a key.")
     sys.stdout.flush()  # otherwise a file or a pipe would get it only when the service stops
+
+
+@db_group.callback()
+def _group() -> None:
+    """Upgrade the database schema."""
+
+
+@db_group.command()
+def upgrade(json: JsonOption = False) -> None:
+    """Apply all pending migrations, and on PostgreSQL create the audit's partitions for the coming months.
+
+    It is safe to run it again.
+    """
+    from app.runtime.command import upgrade_database
+
+    applied, notes = run(upgrade_database)
+
+    def print_text() -> None:
+        say(f"Applied {', '.join(applied)}." if applied else "The database is up to date.")
+        for note in notes:
+            say(f"Note: {note}")
+
+    show({"applied": applied, "notes": notes}, json, print_text)

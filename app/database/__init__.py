@@ -3,6 +3,7 @@
     engine.py         the database of this process: connection pool, transactions, timeouts
     tables.py         the tables, defined once for both databases
     records.py        queries on audit records            keys.py   API keys        activations.py   current versions
+    checkpoints.py    signed checkpoints
     appender.py       what the audit writer needs of a database, and which commits are durable
     postgres.py       connections and appender on PostgreSQL
     sqlite.py         the database file, its serve lock, and the appender on SQLite

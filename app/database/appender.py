@@ -12,12 +12,14 @@ standby's disk: both equal `on` without synchronous standbys, and both are rejec
 operator asked for records that survive the loss of this machine.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.checkpoints import CheckpointRow
 from app.database.records import AuditRow, ChainHead
 from app.errors import NotDurable
 
@@ -30,7 +32,8 @@ POSTGRES_SETTINGS = """
         current_setting('synchronous_commit') AS synchronous_commit,
         current_setting('synchronous_standby_names') AS synchronous_standby_names,
         EXISTS (
-            SELECT FROM pg_class WHERE relpersistence <> 'p' AND (oid = to_regclass('audit_records')
+            SELECT FROM pg_class WHERE relpersistence <> 'p' AND (
+                oid IN (to_regclass('audit_records'), to_regclass('audit_checkpoints'))
                 OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass('audit_records')))
         ) AS has_unlogged_records
 """
@@ -51,8 +54,8 @@ class Appender(Protocol):
         """Why a commit on this connection could be lost after it was acknowledged. None: it is durable."""
         ...
 
-    async def append(self, rows: list[AuditRow]) -> None:
-        """All rows or none, durable when this returns."""
+    async def append(self, rows: list[AuditRow], signed: Sequence[CheckpointRow] = ()) -> None:
+        """All rows and checkpoints or none, durable when this returns."""
         ...
 
     async def head(self, month: str, chain_id: UUID) -> ChainHead | None: ...
@@ -99,7 +102,7 @@ def postgres_problem(found: PostgresSettings) -> str | None:
     if commit not in WAITS_FOR_EVERY_DISK + WAITS_FOR_THIS_DISK:
         return f"PostgreSQL runs with synchronous_commit={commit} and may lose records: set it to on."
     if found.has_unlogged_records:
-        return "The table audit_records, or one of its partitions, is UNLOGGED: a crash would empty it."
+        return "A table of the audit, or a partition of it, is UNLOGGED: a crash would empty it."
     return None
 
 

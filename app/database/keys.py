@@ -23,7 +23,8 @@ from app.errors import UnknownKey
 EXPIRY_NOTICE = timedelta(days=30)  # readiness warns this long before a key expires
 ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: people read ids aloud
 ID_LENGTH = 8
-KEY_PATTERN = re.compile(r"nsk_([a-z0-9]{8})_[A-Za-z0-9_-]{43}", re.ASCII)
+KEY_PREFIX = "nsk_"
+KEY_PATTERN = re.compile(KEY_PREFIX + r"([a-z0-9]{8})_[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,9 @@ class ApiKey:
     def expires_soon(self, now: datetime) -> bool:
         return self.is_live(now) and self.expires_at is not None and self.expires_at <= timestamp(now + EXPIRY_NOTICE)
 
-    def accepts(self, presented: str, now: datetime) -> bool:
+    def has_secret(self, presented: str) -> bool:
         """Compared in constant time, so that response times reveal nothing about a nearly right secret."""
-        return hmac.compare_digest(_digest(presented), self.secret_sha256) and self.is_live(now)
+        return hmac.compare_digest(_digest(presented), self.secret_sha256)
 
 
 class NewKey(NamedTuple):
@@ -56,7 +57,7 @@ class NewKey(NamedTuple):
 
 def make_key(name: str, scopes: Iterable[str], now: datetime, expires: datetime | None = None) -> NewKey:
     key_id = "".join(secrets.choice(ID_LETTERS) for _ in range(ID_LENGTH))
-    text = f"nsk_{key_id}_{secrets.token_urlsafe(32)}"
+    text = f"{KEY_PREFIX}{key_id}_{secrets.token_urlsafe(32)}"
     granted = frozenset(scopes)
     if not granted or not granted <= set(Scope):
         raise ValueError(f"scopes are one or more of {', '.join(Scope)}")

@@ -1,5 +1,6 @@
 """PostgreSQL. The audit writer uses asyncpg directly: one statement, one round trip, one commit per group."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import asyncpg  # type: ignore[import-untyped]
@@ -11,7 +12,8 @@ from app.database.appender import (
     PostgresSettings,
     postgres_problem,
 )
-from app.database.records import AuditRow, ChainHead
+from app.database.checkpoints import CheckpointRow
+from app.database.records import AuditRow, ChainHead, stored_row
 from app.errors import DatabaseUnavailable
 
 CONNECTION_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)  # TimeoutError is an OSError
@@ -21,6 +23,11 @@ ARRAYS = (
 )
 # Alone in its transaction, so the commit is part of the same round trip.
 INSERT = f"INSERT INTO audit_records ({', '.join(AuditRow._fields)}) SELECT * FROM unnest({ARRAYS})"  # noqa: S608
+# In the same statement, so that a chain is never without the checkpoint that was signed with its rows.
+SIGNED_INSERT = (
+    "WITH signed AS (INSERT INTO audit_checkpoints (writer, number, kind, body, signature) "  # noqa: S608 - no input
+    f"SELECT * FROM unnest($15::uuid[], $16::bigint[], $17::text[], $18::bytea[], $19::bytea[])) {INSERT}"
+)
 # A function, because the writer's role may add records and may not read them.
 HEAD = "SELECT seq, row_hash FROM audit_head($1, $2)"
 
@@ -67,9 +74,13 @@ class PostgresAppender:
             raise DatabaseUnavailable from error
         return postgres_problem(PostgresSettings(*found))
 
-    async def append(self, rows: list[AuditRow]) -> None:
+    async def append(self, rows: list[AuditRow], signed: Sequence[CheckpointRow] = ()) -> None:
+        columns = list(zip(*map(stored_row, rows), strict=True)) or [()] * len(AuditRow._fields)
         try:
-            await self._open().execute(INSERT, *zip(*rows, strict=True))
+            if signed:
+                await self._open().execute(SIGNED_INSERT, *columns, *zip(*signed, strict=True))
+            else:
+                await self._open().execute(INSERT, *columns)
         except CONNECTION_ERRORS as error:
             raise DatabaseUnavailable from error
 

@@ -3,7 +3,7 @@
 The audit writer adds its rows with an appender (`appender.py`), on a connection of its own.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -12,10 +12,11 @@ from sqlalchemy import ColumnElement, Select, and_, case, insert, select, text, 
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.stored_payload import deflate
 from app.database.tables import UNREADABLE_BYTES, audit_records
 from app.errors import DatabaseUnavailable
 
-STREAM_ROWS = 1000  # rows in memory while streaming, some 2 MB
+STREAM_ROWS = 100  # rows in memory while streaming: 0.3 MB of single scores, at most 30 MB of blocks
 
 ROWS = select(audit_records)
 BY_TIME = (audit_records.c.at, audit_records.c.record_id)
@@ -73,6 +74,15 @@ class AuditRow(NamedTuple):
     def position(self) -> "RecordPosition":
         return RecordPosition(self.month, self.chain_id, self.seq)
 
+    @property
+    def head(self) -> "ChainHead":
+        return ChainHead(self.month, self.chain_id, self.seq, self.row_hash)
+
+
+def stored_row(row: AuditRow) -> AuditRow:
+    """For statements that go to the database driver directly."""
+    return row._replace(payload=deflate(row.payload))
+
 
 class RecordPosition(NamedTuple):
     """The primary key of a record: its chain, and its number in the chain."""
@@ -93,12 +103,16 @@ class ChainHead(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which records to find; None does not restrict. `start` is included, `end` is not."""
+    """Which records to find; None does not restrict. `start` is included, `end` is not.
+
+    `items` is the first and the last index that the row of an item may have.
+    """
 
     request_id: str | None = None
     start: str | None = None
     end: str | None = None
     site: str | None = None
+    items: tuple[int, int] | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
         column = audit_records.c
@@ -111,6 +125,8 @@ class Filter:
             found.append(column.at < self.end)
         if self.site is not None:
             found.append(column.site == self.site)
+        if self.items is not None:
+            found.append(column.item.between(*self.items))
         return found
 
 
@@ -121,19 +137,14 @@ class LinkedRow(NamedTuple):
     previous: bytes | None
 
 
-async def find_page(
-    connection: AsyncConnection, wanted: Filter, after: tuple[str, UUID] | None, limit: int
-) -> list[LinkedRow]:
-    """At most `limit` rows in order of time, starting after (at, record_id)."""
-    query = LINKED.where(*wanted.conditions()).order_by(*BY_TIME).limit(limit)
-    if after is not None:
-        query = query.where(tuple_(*BY_TIME) > tuple_(*after))
-    return [_linked(row) for row in await connection.execute(query)]
-
-
-async def stream_records(connection: AsyncConnection, wanted: Filter) -> AsyncIterator[list[LinkedRow]]:
-    """All matching rows in order of time, page by page, however many."""
-    async for page in _pages(connection, LINKED.where(*wanted.conditions()).order_by(*BY_TIME)):
+async def stream_records(
+    connection: AsyncConnection, wanted: Filter, start: tuple[str, UUID] | None = None
+) -> AsyncGenerator[list[LinkedRow]]:
+    """All matching rows in order of time, from (at, record_id) on, page by page, however many."""
+    query = LINKED.where(*wanted.conditions()).order_by(*BY_TIME)
+    if start is not None:
+        query = query.where(tuple_(*BY_TIME) >= tuple_(*start))
+    async for page in _pages(connection, query):
         yield [_linked(row) for row in page]
 
 

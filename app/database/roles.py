@@ -22,14 +22,18 @@ ACTIVATION_IDS = "activations_id_seq"
 GRANTS: dict[str, dict[str, tuple[str, ...]]] = {
     WRITER: {
         "audit_records": ("INSERT",),
+        "audit_checkpoints": ("INSERT",),
         "audit_head(text, uuid)": ("EXECUTE",),
         "activations": ("SELECT",),
         **dict.fromkeys(NEW_ACTIVATION, ("INSERT",)),
         "api_keys": ("SELECT",),
+        # Not part of the audit: whoever takes over the service can send wrong answers anyway.
+        "idempotent_answers": ("SELECT", "INSERT", "UPDATE", "DELETE"),
         "alembic_version": ("SELECT",),
     },
     AUDITOR: {
         "audit_records": ("SELECT",),
+        "audit_checkpoints": ("SELECT",),
         "activations": ("SELECT",),
         ACTIVATION_IDS: ("SELECT",),  # verification compares the ids of activations with it
         # So that verification can compare the keys with their records. Of a secret only the SHA-256 of 32 random bytes

@@ -20,12 +20,13 @@ from app.database.appender import check_durability_sync
 from app.database.engine import Database
 from app.database.migrate import partitions_ahead, pending_migrations
 from app.database.sqlite import check_local_folder
-from app.database.tables import audit_records, metadata
+from app.database.tables import audit_checkpoints, audit_records, metadata
 from app.errors import DatabaseNotReady, NotDurable, PendingMigrations
 
 # The append-only tables, and when a new row has the key of an existing one.
 SAME_ROW = {
     "audit_records": "month = NEW.month AND chain_id = NEW.chain_id AND seq = NEW.seq",
+    "audit_checkpoints": "writer = NEW.writer AND number = NEW.number",
     "activations": "id = NEW.id OR (month = NEW.month AND chain_id = NEW.chain_id AND seq = NEW.seq)",
 }
 
@@ -128,6 +129,10 @@ TRIGGERS = query_our_objects("""
         JOIN pg_proc p ON p.oid = tgfoid
 """)
 PARTITIONS = query_our_objects("SELECT c.relname, tables.relname AS parent FROM tables JOIN pg_class c USING (oid)")
+INVALID_INDEXES = query_our_objects(
+    "SELECT c.relname FROM pg_index JOIN tables ON indrelid = tables.oid JOIN pg_class c ON c.oid = indexrelid "
+    "WHERE NOT indisvalid"
+)
 WITH_RULES = query_our_objects("""
     SELECT c.relname FROM tables JOIN pg_class c USING (oid) WHERE relrowsecurity OR relforcerowsecurity
         OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = c.oid)
@@ -176,6 +181,7 @@ def _check_schema(connection: Connection) -> None:
     if difference:
         raise DatabaseNotReady(difference)
     _check_keys(connection)
+    _check_indexes(connection)
 
 
 def _check_durability(connection: Connection) -> None:
@@ -188,12 +194,25 @@ def _check_durability(connection: Connection) -> None:
 
 def _check_keys(connection: Connection) -> None:
     """Without them two writers of one chain could both commit, and an activation could have no record."""
-    key = inspect(connection).get_pk_constraint("audit_records")["constrained_columns"]
-    if key != list(audit_records.primary_key.columns.keys()):
-        raise DatabaseNotReady("The table audit_records has lost its primary key.")
+    for table in (audit_records, audit_checkpoints):
+        key = inspect(connection).get_pk_constraint(table.name)["constrained_columns"]
+        if key != list(table.primary_key.columns.keys()):
+            raise DatabaseNotReady(f"The table {table.name} has lost its primary key.")
     foreign_keys = inspect(connection).get_foreign_keys("activations")
     if "audit_records" not in {key["referred_table"] for key in foreign_keys}:
         raise DatabaseNotReady("The table activations has lost its foreign key to audit_records.")
+
+
+def _check_indexes(connection: Connection) -> None:
+    """Without them every request that reads the audit, and every checkpoint, would read all records."""
+    invalid = set(connection.scalars(INVALID_INDEXES)) if connection.dialect.name == "postgresql" else set()
+    for table in metadata.tables.values():
+        found = {index["name"]: index["column_names"] for index in inspect(connection).get_indexes(table.name)}
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            if index.info.get("only", connection.dialect.name) != connection.dialect.name:
+                continue
+            if found.get(str(index.name)) != [column.name for column in index.columns] or index.name in invalid:
+                raise DatabaseNotReady(f"The index {index.name} of the table {table.name} is missing or not usable.")
 
 
 def _differences(connection: Connection) -> Iterator[str]:

@@ -8,7 +8,7 @@ import asyncio
 import fcntl
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from app.database.appender import SQLITE_SETTINGS, STATEMENT_SECONDS, sqlite_problem
-from app.database.records import AuditRow, ChainHead
+from app.database.checkpoints import CheckpointRow
+from app.database.records import AuditRow, ChainHead, stored_row
 from app.errors import AlreadyServing, DatabaseNotReady, DatabaseUnavailable
 
 FILE_NAME = "normalcy.sqlite3"
@@ -29,6 +30,7 @@ PRAGMAS = (
     "PRAGMA foreign_keys = ON",  # no activation without its record
 )
 INSERT = f"INSERT INTO audit_records VALUES ({', '.join('?' * len(AuditRow._fields))})"  # noqa: S608 - no input in it
+INSERT_SIGNED = "INSERT INTO audit_checkpoints VALUES (?, ?, ?, ?, ?)"
 HEAD = "SELECT seq, row_hash FROM audit_records WHERE month = ? AND chain_id = ? ORDER BY seq DESC LIMIT 1"
 MOUNTS = Path("/proc/self/mounts")  # Linux; elsewhere nothing is known and nothing is refused
 NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "sshfs", "glusterfs", "ceph", "lustre", "afs")
@@ -104,8 +106,8 @@ class SqliteAppender:
     async def durability_problem(self) -> str | None:
         return await self._in_thread(self._durability_problem)
 
-    async def append(self, rows: list[AuditRow]) -> None:
-        await self._in_thread(lambda: self._insert(rows))
+    async def append(self, rows: list[AuditRow], signed: Sequence[CheckpointRow] = ()) -> None:
+        await self._in_thread(lambda: self._insert(rows, signed))
 
     async def head(self, month: str, chain_id: UUID) -> ChainHead | None:
         found = await self._in_thread(lambda: self._open().execute(HEAD, (month, chain_id.hex)).fetchone())
@@ -147,13 +149,14 @@ class SqliteAppender:
         if connection is not None:
             connection.close()
 
-    def _insert(self, rows: list[AuditRow]) -> None:
+    def _insert(self, rows: list[AuditRow], signed: Sequence[CheckpointRow]) -> None:
         connection = self._open()
         with connection:  # commits at the end, or rolls back
             connection.execute("BEGIN IMMEDIATE")  # a read that turns into a write would not wait for the lock
             connection.executemany(INSERT, map(_parameters, rows))
+            connection.executemany(INSERT_SIGNED, [(row.writer.hex, *row[1:]) for row in signed])
 
 
 def _parameters(row: AuditRow) -> tuple[object, ...]:
-    month, chain_id, seq, record_id, *rest = row
+    month, chain_id, seq, record_id, *rest = stored_row(row)
     return (month, chain_id.hex, seq, record_id.hex, *rest)

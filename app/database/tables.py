@@ -24,10 +24,14 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
+    TypeDecorator,
     UniqueConstraint,
     Uuid,
     text,
 )
+from sqlalchemy.types import TypeEngine
+
+from app.database.stored_payload import deflate, inflate
 
 metadata = MetaData()
 
@@ -76,6 +80,24 @@ TextColumn = _text.with_variant(LenientText(), "sqlite")
 UuidColumn = Uuid().with_variant(LenientUuid(), "sqlite")
 BytesColumn = LargeBinary().with_variant(LenientBytes(), "sqlite")
 NumberColumn = BigInteger().with_variant(LenientNumber(), "sqlite")
+
+
+class PayloadColumn(TypeDecorator[bytes]):
+    """A payload, deflated in the database."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(LenientBytes() if dialect.name == "sqlite" else LargeBinary())
+
+    def process_bind_param(self, value: bytes | None, dialect: Dialect) -> bytes | None:
+        return value if value is None else deflate(value)
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> bytes | None:
+        return value if value is None else inflate(value)
+
+
 IdColumn = BigInteger().with_variant(Integer(), "sqlite")  # SQLite numbers rows by itself only if they are INTEGER
 
 # A chain lives in one month. So the primary key stops a second writer of a chain, although PostgreSQL partitions by
@@ -95,7 +117,7 @@ audit_records = Table(
     Column("status", Integer),
     Column("site", TextColumn),
     Column("version", TextColumn),
-    Column("payload", BytesColumn, nullable=False),  # the bytes that were hashed
+    Column("payload", PayloadColumn, nullable=False),  # the bytes that were hashed
     Column("row_hash", BytesColumn, nullable=False),
     Index("audit_records_request", "request_id"),
     Index("audit_records_time", "at", "record_id"),
@@ -112,6 +134,18 @@ audit_records = Table(
     # In SQLite rows are addressed by their key only: a rowid would be a second way to replace one.
     sqlite_with_rowid=False,
     postgresql_partition_by="LIST (month)",
+)
+
+# The ends of chains, signed by the process that wrote them.
+audit_checkpoints = Table(
+    "audit_checkpoints",
+    metadata,
+    Column("writer", UuidColumn, primary_key=True),
+    Column("number", NumberColumn, primary_key=True),
+    Column("kind", TextColumn, nullable=False),
+    Column("body", BytesColumn, nullable=False),  # the bytes that were signed
+    Column("signature", BytesColumn, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 api_keys = Table(
@@ -146,4 +180,15 @@ activations = Table(
         name="activations_record",
     ),
     Index("activations_site", "site", "id"),
+)
+
+idempotent_answers = Table(
+    "idempotent_answers",
+    metadata,
+    Column("key_sha256", BytesColumn, primary_key=True),  # of the caller and the key
+    Column("request_sha256", BytesColumn, nullable=False),
+    Column("claim", BytesColumn, nullable=False),  # who may store the answer
+    Column("expires_at", TextColumn, nullable=False),  # of the claim; once it is answered, of the answer
+    Column("answer", LargeBinary),
+    Index("idempotent_answers_expiry", "expires_at"),
 )

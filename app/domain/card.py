@@ -5,8 +5,10 @@ Plain frozen values, written to `card.json`. The arrays of numbers are in `poste
 
 from dataclasses import dataclass
 
-from app.domain.context import AgeTransform
-from app.domain.convention import Convention
+from msgspec import UNSET, UnsetType
+
+from app.domain.patient import AgeTransform
+from app.domain.query import Convention
 
 CARD_FORMAT = 1
 
@@ -46,6 +48,14 @@ class TrainingRanges:
     height_cm: dict[str, Range]  # by sex
     weight_kg: dict[str, Range]  # by sex
     bmi_kg_m2: Range
+
+
+@dataclass(frozen=True, slots=True)
+class BmiCurve:
+    """Median body mass index of groups of people of one sex, by the median age of each group."""
+
+    age_years: tuple[float, ...]  # rising
+    bmi_kg_m2: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +180,5 @@ class ModelCard:
     width_quantiles: tuple[float, ...]  # W2 of the training contexts at 0, 0.5, ..., 100 %
     comparators: Comparators
     reliability: ReliabilityLimits
+    # By sex. Not on the cards of versions that were published without it, whose bytes must stay what they are.
+    median_bmi: dict[str, BmiCurve] | UnsetType = UNSET

@@ -1,9 +1,10 @@
-"""Who was measured, and the body sizes that follow."""
+"""Who was measured, the body sizes that follow, and the row of covariates that a model takes."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,3 +66,47 @@ def completed_age(age_years: float) -> tuple[int, str]:
     if months < MONTHS_IN_A_YEAR * MONTHS_BELOW_YEARS:
         return months, "month"
     return max(math.floor(age_years), MONTHS_BELOW_YEARS), "year"
+
+
+AgeTransform = Literal["log", "identity"]
+
+# A newborn has a logarithm too: one day old. Far below every training range, so no score rests on it.
+YOUNGEST_AGE_YEARS = 1.0 / 365.25
+
+
+def covariate_names(age: AgeTransform) -> tuple[str, ...]:
+    return ("log_age" if age == "log" else "age_years", "male", "height_cm", "weight_kg")
+
+
+def covariates(patients: Sequence[Patient], age: AgeTransform) -> NDArray[np.float64]:
+    """[N, 4] rows in the order of `covariate_names`, not standardised."""
+    first = transform_age(age)
+    rows = [(first(p.age_years), p.sex is Sex.MALE, p.height_cm, p.weight_kg) for p in patients]
+    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+
+
+def transform_age(age: AgeTransform) -> Callable[[float], float]:
+    return _log_age if age == "log" else _age
+
+
+def _log_age(age_years: float) -> float:
+    return math.log(max(age_years, YOUNGEST_AGE_YEARS))
+
+
+def _age(age_years: float) -> float:
+    return age_years
+
+
+def covariate_columns(
+    age_years: NDArray[np.float64],
+    male: NDArray[np.float64] | NDArray[np.bool_],
+    height_cm: NDArray[np.float64],
+    weight_kg: NDArray[np.float64],
+    *,
+    age: AgeTransform,
+) -> NDArray[np.float64]:
+    """The same from columns; `male` is 1 or 0, or a mask."""
+    rows = np.empty((age_years.size, 4))
+    rows[:, 0] = np.log(np.maximum(age_years, YOUNGEST_AGE_YEARS)) if age == "log" else age_years
+    rows[:, 1], rows[:, 2], rows[:, 3] = male, height_cm, weight_kg
+    return rows

@@ -1,8 +1,10 @@
 """The model card for human readers: `CARD.md`, from the same values as `card.json`."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
+
+from msgspec import UNSET
 
 from app import __version__
 from app.domain.card import (
@@ -18,12 +20,14 @@ from app.domain.card import (
     TrainingRecord,
     tail_gate,
 )
-from app.domain.convention import Convention
+from app.domain.query import Convention
 from app.formats import markdown
-from app.maths.statistics.metrics import shares_found
+from app.maths.statistics import shares_found
+from app.schemas.lookups import ModelHistory
 
 NOT_FOR_CARE = "**Evaluation model, trained on simulated people. Not for care.**"
 NOT_STATED = "not stated"
+PICTURE = "picture"  # marks a code block that a page replaces by a picture of that name
 
 CHANCE = 0.9
 ROUNDING = 1e-9  # of a count of people that was stored as a share
@@ -32,21 +36,47 @@ ROUNDING = 1e-9  # of a count of people that was stored as a share
 COVERAGE_OF_SINGLE_MODELS = (0.808, 1.000)
 
 
-def card_markdown(card: ModelCard, limits_today: Sequence[Gate]) -> str:
-    """`limits_today`: the gates that its calibration would have to pass now; the card has those of its publication."""
+def card_markdown(card: ModelCard, limits_today: Sequence[Gate], pictures: Collection[str] = ()) -> str:
+    """`limits_today`: the gates that its calibration would have to pass now; the card has those of its publication.
+
+    `pictures`: the names of those that the page can show; each is a code block marked `picture`.
+    """
     sections = (
         _title(card),
         _cohort(card.cohort),
+        _pictures(pictures, "counts"),
         _convention(card.convention),
         _ranges(card.ranges),
+        _median_bmi(card),
+        _pictures(pictures, "ranges"),
         _reliability(card.reliability, card.width_quantiles),
+        _pictures(pictures, "widths", "map-male", "map-female"),
         _calibration(card.calibration),
+        _pictures(pictures, "pit", "tails"),
         _gates(card.gates),
         _promises(card, limits_today),
         _comparators(card.comparators, card.covariates),
         _training(card.training, card.kernel),
     )
     return "\n".join(chain.from_iterable(sections))
+
+
+def history_markdown(version: str, history: ModelHistory | None) -> str:
+    """Which version of the site was current when; None: it cannot be read at present."""
+    lines = ["## History of the site", ""]
+    if history is None:
+        return "\n".join([*lines, "The history cannot be read at present.", ""])
+    current = history.current
+    now = f"{current} is current" if current else "No version is current"
+    lines += [f"{now}{'; this is that version' if current == version else ''}.", ""]
+    if not history.history:
+        return "\n".join([*lines, "No activation is on record: the highest version is current.", ""])
+    rows = ((one.version, one.from_, one.until or "today", one.by) for one in history.history)
+    return "\n".join([*lines, *table(("version", "from", "until", "activated by"), rows)])
+
+
+def _pictures(available: Collection[str], *names: str) -> list[str]:
+    return [line for name in names if name in available for line in (f"```{PICTURE}", name, "```", "")]
 
 
 def _title(card: ModelCard) -> list[str]:
@@ -80,6 +110,17 @@ def _ranges(ranges: TrainingRanges) -> list[str]:
         ("body mass index, kg/m²", *_ends(ranges.bmi_kg_m2)),
     ]
     return ["## Ranges of the training cohort", "", *table(("", "from", "to"), rows)]
+
+
+def _median_bmi(card: ModelCard) -> list[str]:
+    if card.median_bmi is UNSET:
+        return []
+    rows = [
+        (sex, *(", ".join(f"{value:g}" for value in values) for values in (curve.age_years, curve.bmi_kg_m2)))
+        for sex, curve in sorted(card.median_bmi.items())
+    ]
+    note = "Of groups of equal size in the order of age. The reliability map is drawn at these."
+    return ["### Median body mass index", "", note, "", *table(("", "age, years", "kg/m²"), rows)]
 
 
 def _reliability(limits: ReliabilityLimits, quantiles: Sequence[float]) -> list[str]:

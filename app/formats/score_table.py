@@ -5,19 +5,18 @@ column for each of its parts (`convention.edge` and so on), an array one cell (`
 same columns in the same order. A row without a score says why.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from app.domain.card import ModelRef
-from app.errors import FieldError, InvalidInput, InvalidTable
-from app.files import decimal_number
-from app.formats.table_files import RAGGED, Column, Row
-from app.schemas.errors import did_you_mean, field_error, parse
-from app.schemas.fields import FieldSpec, leaves, nested, spec
-from app.schemas.requests import ScoreRequest, SiteRequest
+import numpy as np
 
-Json = dict[str, Any]
+from app.errors import FieldError, InvalidTable
+from app.files import decimal_number
+from app.formats.table_files import RAGGED, Cells, Column, Columns
+from app.schemas.fields import FieldSpec, leaves, nested, spec
+from app.schemas.request_columns import ABSENT, ID, SITE, RequestColumns, validate_columns
+from app.schemas.requests import ScoreRequest
+from app.schemas.validation import did_you_mean, field_error
 
 BETWEEN = ";"  # elements of one cell
 RAGGED_ROW = "The row does not have as many cells as the header. Is there a decimal comma where a point is needed?"
@@ -27,22 +26,11 @@ OTHER_SEPARATOR = (
     "in the numbers."
 )
 
-SITE, ID = "site", "id"
 FIELDS = dict(leaves(spec(ScoreRequest).fields.values()))  # by the names of their columns
 KNOWN = (ID, SITE, *FIELDS)
 REQUIRED = tuple(name for name, field in FIELDS.items() if field.required)
 FLAGS = {"true": True, "false": False}
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One row: a request, or everything that is wrong with it."""
-
-    index: int
-    id: str
-    site: str
-    request: SiteRequest | None
-    errors: tuple[FieldError, ...]
+TEXTS = ("text", "choice")  # kinds of fields whose cells need no conversion
 
 
 def check_columns(names: Iterable[str], default_site: str | None) -> None:
@@ -65,21 +53,64 @@ def _not_known(name: str, absent: list[str]) -> str:
     return f"Column {name} is not known.{did_you_mean([name], absent)}"
 
 
-def read_item(index: int, row: Row, default_site: str | None = None) -> Item:
-    """The request in a row whose columns were checked. An empty cell is a field that was not given."""
-    cells = {name: cell for name, cell in row.items() if cell is not None and cell != ""}
-    site, name = str(cells.pop(SITE, default_site) or ""), str(cells.pop(ID, ""))
-    errors: list[FieldError] = []
-    if RAGGED in cells:
-        return Item(index, name, site, None, (field_error("ragged_row", "", RAGGED_ROW),))
-    if not site:
-        errors.append(field_error("missing", SITE, "site is required: the site of a published model."))
-    values = {name: _value(FIELDS[name], cell) for name, cell in cells.items()}
-    try:
-        request = parse(ScoreRequest, nested(values)).for_site(site)
-    except InvalidInput as invalid:
-        errors.extend(invalid.errors)
-    return Item(index, name, site, None if errors else request, tuple(errors))
+def validate_table(columns: Columns, default_site: str | None = None) -> RequestColumns:
+    """The requests in columns whose names were checked. An empty cell is a field that was not given."""
+    count = len(next(iter(columns.values())))
+    cells = {name: _cells(FIELDS.get(name), column) for name, column in columns.items() if name != RAGGED}
+    if default_site:
+        cells[SITE] = [default_site if site is ABSENT else site for site in cells.get(SITE, [ABSENT] * count)]
+
+    def item(row: int) -> dict[str, Any]:
+        given = ((name, _cell_of(column, row)) for name, column in cells.items())
+        return nested({name: cell for name, cell in given if cell is not ABSENT})
+
+    fields = {name: column for name, column in cells.items() if "." not in name}
+    for parent in {name.partition(".")[0] for name in cells} - fields.keys():
+        fields[parent] = _objects({name: column for name, column in cells.items() if name.startswith(f"{parent}.")})
+    requests = validate_columns(fields, count, item)
+    for row, ragged in enumerate(columns.get(RAGGED, ())):
+        if ragged is not None:
+            requests.errors[row] = (field_error("ragged_row", "", RAGGED_ROW),)
+    return requests
+
+
+def _cells(field: FieldSpec | None, column: Cells) -> Cells:
+    if isinstance(column, np.ndarray):
+        if field is not None and field.kind == "number":
+            return column
+        column = [ABSENT if np.isnan(cell) else cell for cell in column.tolist()]
+    if (field is None or field.kind in TEXTS) and "" not in column and set(map(type, column)) == {str}:
+        return list(column)
+    return [_cell(field, cell) for cell in column]
+
+
+def _cell_of(column: Cells, row: int) -> object:
+    if isinstance(column, np.ndarray):
+        number = float(column[row])
+        return ABSENT if np.isnan(number) else number
+    return column[row]
+
+
+def _objects(parts: Mapping[str, Cells]) -> list[object]:
+    """The columns of one object, such as convention.edge and convention.phase, as a column of objects.
+
+    Rows with the same cells share theirs: most rows of a table do.
+    """
+    made: dict[str, object] = {}
+    found = []
+    for cells in zip(*parts.values(), strict=True):
+        key = repr(cells)
+        if key not in made:
+            given = {name: cell for name, cell in zip(parts, cells, strict=True) if cell is not ABSENT}
+            made[key] = next(iter(nested(given).values()), ABSENT)
+        found.append(made[key])
+    return found
+
+
+def _cell(field: FieldSpec | None, cell: object) -> object:
+    if cell is None or cell == "" or cell is ABSENT:
+        return ABSENT
+    return str(cell) if field is None else _value(field, cell)
 
 
 def _value(field: FieldSpec, cell: object) -> object:
@@ -138,78 +169,15 @@ COLUMNS = (
     Column("error_codes", "text", "why the row has no answer; empty: it has one"),
     Column("errors", "text", "the same in words"),
 )
+# A file of scores holds the rows with an answer; a second file holds the others.
+SCORE_COLUMNS = COLUMNS[:-2]
+ERROR_COLUMNS = (*COLUMNS[:3], *COLUMNS[-2:])
 
 
-def score_row(item: Item, model: ModelRef, cohort: str, answer: Json) -> Json:
-    """The row of a score; `answer` is the single answer from `score` to `advisories`, rounded."""
-    row = {
-        "index": item.index,
-        "id": item.id or None,
-        "site": model.site,
-        "model_version": model.version,
-        "model_sha256": model.sha256,
-        "cohort": cohort,
-        "position": "not_assessed",
-        **_score(answer["score"]),
-        **_error_free(answer["score_with_measurement_error"]),
-        **_reference(answer["reference"]),
-        **{name: value for name, value in (answer["comparators"] or {}).items() if name != "not_applicable"},
-        **answer["reliability"],
-        "reasons": _codes(answer["reliability"]["reasons"]),
-        "advisories": _codes(answer["advisories"]),
-    }
-    return {column.name: row.get(column.name) for column in COLUMNS}
-
-
-def error_row(item: Item, errors: Iterable[FieldError]) -> Json:
-    """The row of a measurement without a score."""
-    listed = list(errors)
-    row = {
-        "index": item.index,
-        "id": item.id or None,
-        "site": item.site or None,
-        "error_codes": BETWEEN.join(dict.fromkeys(error.code for error in listed)),
-        "errors": " ".join(error.message for error in listed),
-    }
-    return {column.name: row.get(column.name) for column in COLUMNS}
-
-
-def _score(score: Json | None) -> Json:
-    if score is None:
-        return {}
+def error_columns(sites: Sequence[str], errors: Mapping[int, Sequence[FieldError]]) -> dict[str, list[str | None]]:
+    """What the rows without a score say, in the order of `errors`."""
     return {
-        "expected_ns": score["expected_ns"],
-        **{f"hdi_{name}": value for name, value in score["hdi"].items()},
-        "position": score["position"],
-        "thresholds": _joined(score["exceedance"], "threshold"),
-        "probability_above": _joined(score["exceedance"], "probability"),
-        "probability_below": _joined(score["exceedance"], "probability_below"),
+        "site": [sites[row] or None for row in errors],
+        "error_codes": [BETWEEN.join(dict.fromkeys(error.code for error in found)) for found in errors.values()],
+        "errors": [" ".join(error.message for error in found) for found in errors.values()],
     }
-
-
-def _error_free(score: Json | None) -> Json:
-    if score is None:
-        return {}
-    return {
-        "error_free_hdi_low": score["hdi"]["low"],
-        "error_free_hdi_high": score["hdi"]["high"],
-        "error_free_probability_above": _joined(score["exceedance"], "probability"),
-        "error_free_probability_below": _joined(score["exceedance"], "probability_below"),
-    }
-
-
-def _reference(reference: Json | None) -> Json:
-    if reference is None:
-        return {}
-    at = reference["diameter_at_threshold_mm"]
-    quantiles = {f"diameter_at_threshold_{name}_mm": _joined(at, name) for name in ("median", "low", "high")}
-    ends = {f"interval_{name}_mm": reference["interval_mm"][name] for name in ("low", "high")}
-    return {**reference, **ends, **quantiles}
-
-
-def _joined(entries: Iterable[Json], name: str) -> str:
-    return BETWEEN.join(repr(entry[name]) for entry in entries)
-
-
-def _codes(entries: Iterable[Json]) -> str | None:
-    return BETWEEN.join(entry["code"] for entry in entries) or None

@@ -16,11 +16,11 @@ from itertools import accumulate
 import msgspec
 
 from app.errors import MalformedJson
-from app.schemas.errors import field_error
+from app.schemas.validation import field_error
 
 MAX_DEPTH = 16  # the deepest request of the service has 4 levels
 
-_LARGEST = int(sys.float_info.max)
+_MAX_DOUBLE = int(sys.float_info.max)
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # UTF-8, UTF-16 little and big endian
 # Takes an unfinished string to the end of the body, so that no quote is looked at twice: linear on hostile bytes.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
@@ -32,15 +32,17 @@ _decode = msgspec.json.Decoder().decode
 
 def loads(body: bytes, max_depth: int = MAX_DEPTH) -> object:
     """The value that the bytes encode. Raises MalformedJson, with what is wrong and where."""
-    if _depth(body, max_depth) > max_depth:
-        raise _malformed("too_deep", f"The body is nested more than {max_depth} levels deep.")
     try:
         body.decode()
         value = _decode(body)
+    except RecursionError:
+        raise _too_deep(max_depth) from None
     except ValueError as refusal:  # msgspec's errors and UnicodeDecodeError alike
+        if _depth(body, max_depth) > max_depth:  # the standard library would exhaust the stack
+            raise _too_deep(max_depth) from None
         raise _diagnosis(body, refusal) from None
     # Every pair has one colon; those inside strings are left out only if the quick count does not agree.
-    pairs = _pairs(value)
+    pairs = _pairs(value, max_depth)
     if pairs != body.count(b":") and pairs != _STRING.sub(b"", body).count(b":"):
         raise _malformed("duplicate_key", "An object in the body names the same key twice; name each key once.")
     return value
@@ -57,15 +59,29 @@ def _depth(body: bytes, enough: int) -> int:
     return max(accumulate(1 if bracket == ord("[") else -1 for bracket in brackets), default=0)
 
 
-def _pairs(value: object) -> int:
-    """Key-value pairs at all levels. Raises MalformedJson for integers that no double holds."""
-    if isinstance(value, dict):
-        return len(value) + sum(map(_pairs, value.values()))
-    if isinstance(value, list):
-        return sum(map(_pairs, value))
-    if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
-        raise _too_large()
-    return 0
+def _pairs(value: object, levels: int, max_depth: int = 0) -> int:
+    """Key-value pairs at all levels. Raises MalformedJson for integers that no double holds, and for too many levels.
+
+    `levels` are those that are left of `max_depth`.
+    """
+    kind, max_depth = type(value), max_depth or levels
+    if kind is dict:
+        values = value.values()  # type: ignore[attr-defined]
+        pairs = len(values)
+    elif kind is list:
+        values, pairs = value, 0
+    else:
+        values, pairs = (value,), 0
+    for each in values:
+        kind = type(each)
+        if kind is int:
+            if not -_MAX_DOUBLE <= each <= _MAX_DOUBLE:
+                raise _too_large()
+        elif kind is dict or kind is list:
+            if levels <= 1:
+                raise _too_deep(max_depth)
+            pairs += _pairs(each, levels - 1, max_depth)
+    return pairs
 
 
 def _diagnosis(body: bytes, refusal: ValueError) -> MalformedJson:
@@ -90,6 +106,10 @@ def _diagnosis(body: bytes, refusal: ValueError) -> MalformedJson:
 
 def _refuse_constant(_: str) -> None:
     raise _malformed("not_finite", "NaN and Infinity are not JSON; every number must be finite.")
+
+
+def _too_deep(max_depth: int) -> MalformedJson:
+    return _malformed("too_deep", f"The body is nested more than {max_depth} levels deep.")
 
 
 def _too_large() -> MalformedJson:

@@ -6,16 +6,15 @@ about the patient. No certainty is claimed: "<1%" and ">99%" are the extremes, a
 is called estimated. Outside the training range they give what the model would expect, never how many people measure so.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 from app.domain.limits import ADULT_AGE_YEARS
 from app.domain.patient import Patient, Sex, completed_age
 from app.domain.query import ScoreQuery
-from app.domain.reliability import DIFFERS, EDGE, OUTSIDE, SPARSE, WIDE, Finding, deciding_finding
-from app.domain.score import UNLIKELY, Tails
-from app.schemas.answers import Answer, Hdi, Reference, Reliability, Score, Summary
+from app.domain.score import DIFFERS, EDGE, OUTSIDE, SPARSE, UNLIKELY, WIDE, Finding, Tails, deciding_finding
+from app.schemas.answers import Answer, Hdi, Summary
 
 EVALUATION = "Evaluation model, not for care"
 INTENDED_USE = (
@@ -107,23 +106,64 @@ def intended_use(*, simulated: bool) -> str:
 
 def summarise(judged: ScoredMeasurement, *, simulated: bool) -> Summary:
     """Both texts. Where the score is withheld they say why, and nothing about the score."""
-    opening = EVALUATION if simulated else ""
-    return Summary(_clinician_text(judged, opening), _patient_text(judged, opening))
+    opening, figures = EVALUATION if simulated else "", _figures(judged)
+    return Summary(_clinician_text(judged, figures, opening), _patient_text(judged, figures, opening))
 
 
-def _clinician_text(judged: ScoredMeasurement, opening: str) -> str:
+class _Interval(NamedTuple):
+    """An interval of the score with its tails, as both texts give them."""
+
+    share: str
+    ends: str
+    tails: Tails
+
+
+class _Figures(NamedTuple):
+    """The numbers of a measurement with a score, as both texts give them."""
+
+    expected_mm: str
+    low_mm: str
+    high_mm: str
+    share_mm: str  # of the interval in mm
+    score: str
+    interval: _Interval
+    with_measurement_error: _Interval | None
+
+
+def _figures(judged: ScoredMeasurement) -> _Figures | None:
+    """None where the score is withheld."""
+    score, reference = judged.answer.score, judged.answer.reference
+    if score is None or reference is None:
+        return None
+    with_error, tails = judged.answer.score_with_measurement_error, judged.tails_with_measurement_error
+    interval = reference.interval_mm
+    return _Figures(
+        tenths(reference.expected_diameter_mm),
+        tenths(interval.low),
+        tenths(interval.high),
+        share(interval.probability),
+        two_digits(score.expected_ns),
+        _interval(score.hdi, judged.tails),
+        _interval(with_error.hdi, tails) if with_error is not None and tails is not None else None,
+    )
+
+
+def _interval(hdi: Hdi, tails: Tails) -> _Interval:
+    return _Interval(share(hdi.probability), f"{two_digits(hdi.low)} to {two_digits(hdi.high)}", tails)
+
+
+def _clinician_text(judged: ScoredMeasurement, figures: _Figures | None, opening: str) -> str:
     """`opening` goes before everything else; it may be empty."""
-    answer = judged.answer
-    if answer.score is None or answer.reference is None:
+    if figures is None:
         return _clinician_sentence(
             opening, "", f"{_clinician_why(judged.deciding)}, so no score is given for {_measurement(judged)}"
         )
-    verdict = answer.reliability.verdict
+    verdict = judged.answer.reliability.verdict
     warning = (
         f"{CLINICIAN_WARNINGS[verdict]} {_clinician_why(judged.deciding)}" if verdict in CLINICIAN_WARNINGS else ""
     )
-    found = f"{_clinician_measured(judged, answer.reference)}, {_clinician_scored(answer.score, judged.tails)}"
-    return _clinician_sentence(opening, warning, f"{found}{_clinician_with_measurement_error(judged)}")
+    found = f"{_clinician_measured(judged, figures)}, {_clinician_scored(figures)}"
+    return _clinician_sentence(opening, warning, f"{found}{_clinician_with_measurement_error(judged, figures)}")
 
 
 def _clinician_sentence(opening: str, warning: str, found: str) -> str:
@@ -142,14 +182,12 @@ def _measurement(judged: ScoredMeasurement) -> str:
     return f"the {diameter} mm measured at {_clinician_place(judged.site)} in this {patient}"
 
 
-def _clinician_measured(judged: ScoredMeasurement, reference: Reference) -> str:
-    covered = judged.is_covered
-    expected, range_name = ("expected", "reference range") if covered else ("the model would expect", "range")
-    interval = reference.interval_mm
+def _clinician_measured(judged: ScoredMeasurement, figures: _Figures) -> str:
+    expected, range_name = ("expected", "reference range") if judged.is_covered else ("the model would expect", "range")
     return (
         f"in this {person(judged.query.patient)}, {_clinician_place(judged.site)} measured "
-        f"{as_given(judged.query.diameter_mm)} mm ({expected} {tenths(reference.expected_diameter_mm)} mm, "
-        f"{share(interval.probability)} {range_name} {tenths(interval.low)} to {tenths(interval.high)} mm)"
+        f"{as_given(judged.query.diameter_mm)} mm ({expected} {figures.expected_mm} mm, "
+        f"{figures.share_mm} {range_name} {figures.low_mm} to {figures.high_mm} mm)"
     )
 
 
@@ -157,17 +195,17 @@ def _clinician_place(site: str) -> str:
     return f"the {SITES[site]}" if site in SITES else f"the site {site}"
 
 
-def _clinician_scored(score: Score, tails: Tails) -> str:
-    interval = f"{share(score.hdi.probability)} interval {_ends(score.hdi)}"
-    return f"giving a normalcy score of {two_digits(score.expected_ns)} ({interval}); {_probabilities(tails)}"
+def _clinician_scored(figures: _Figures) -> str:
+    interval = f"{figures.interval.share} interval {figures.interval.ends}"
+    return f"giving a normalcy score of {figures.score} ({interval}); {_probabilities(figures.interval.tails)}"
 
 
-def _clinician_with_measurement_error(judged: ScoredMeasurement) -> str:
-    score, tails = judged.answer.score_with_measurement_error, judged.tails_with_measurement_error
-    if score is None or tails is None:
+def _clinician_with_measurement_error(judged: ScoredMeasurement, figures: _Figures) -> str:
+    interval = figures.with_measurement_error
+    if interval is None:
         return ""
     error = f"allowing for the stated measurement error (SD {error_as_given(judged.query.measurement_sd_mm)} mm)"
-    return f"; {error}, the {share(score.hdi.probability)} interval is {_ends(score.hdi)} and {_probabilities(tails)}"
+    return f"; {error}, the {interval.share} interval is {interval.ends} and {_probabilities(interval.tails)}"
 
 
 def _probabilities(tails: Tails) -> str:
@@ -175,16 +213,11 @@ def _probabilities(tails: Tails) -> str:
     return f"the probability of exceeding 2 is {percent(tails.above_2)}{below}"
 
 
-def _ends(hdi: Hdi) -> str:
-    return f"{two_digits(hdi.low)} to {two_digits(hdi.high)}"
-
-
-def _patient_text(judged: ScoredMeasurement, opening: str) -> str:
+def _patient_text(judged: ScoredMeasurement, figures: _Figures | None, opening: str) -> str:
     """`opening` goes before everything else; it may be empty."""
     words = CHILD if is_child(judged.query.patient) else ADULT
-    return " ".join(
-        [f"{opening}."] * bool(opening) + [begun(sentence) for sentence in _patient_sentences(judged, words)]
-    )
+    sentences = [begun(sentence) for sentence in _patient_sentences(judged, figures, words)]
+    return " ".join([f"{opening}.", *sentences] if opening else sentences)
 
 
 def plain_reason(reason: Finding | None, words: Words = ADULT) -> str:
@@ -196,16 +229,24 @@ def plain_reason(reason: Finding | None, words: Words = ADULT) -> str:
     return plain.format_map(words)
 
 
-def _patient_sentences(judged: ScoredMeasurement, words: Words) -> Iterator[str]:
-    answer, why = judged.answer, plain_reason(judged.deciding, words)
-    if answer.score is None or answer.reference is None:
-        yield _withheld(judged, why, words)
-        return
-    yield from _warned(answer.reliability, why)
-    yield _patient_measured(judged, words)
-    yield _expected(answer.reference, words, covered=judged.is_covered)
-    yield _patient_scored(answer.score, judged.tails, words)
-    yield from _patient_with_measurement_error(judged)
+def _patient_sentences(judged: ScoredMeasurement, figures: _Figures | None, words: Words) -> list[str]:
+    if figures is None:
+        return [_withheld(judged, plain_reason(judged.deciding, words), words)]
+    warning, with_error = PATIENT_WARNINGS.get(judged.answer.reliability.verdict), figures.with_measurement_error
+    sentences = [
+        f"{_patient_place(judged.site, words)} measures {as_given(judged.query.diameter_mm)} mm across.",
+        _expected(figures, words, covered=judged.is_covered),
+        _patient_scored(figures, words),
+    ]
+    if warning is not None:
+        sentences.insert(0, warning.format(why=plain_reason(judged.deciding, words)))
+    if with_error is not None:
+        error = error_as_given(judged.query.measurement_sd_mm)
+        sentences.append(
+            f"Allowing for a measurement error of about {error} mm, {_estimated_range(with_error)}; "
+            f"{_chances(with_error.tails)}."
+        )
+    return sentences
 
 
 def _withheld(judged: ScoredMeasurement, why: str, words: Words) -> str:
@@ -213,51 +254,33 @@ def _withheld(judged: ScoredMeasurement, why: str, words: Words) -> str:
     return f"{why}, so no score is given for the {diameter} mm measured at {where}."
 
 
-def _warned(reliability: Reliability, why: str) -> Iterator[str]:
-    if reliability.verdict in PATIENT_WARNINGS:
-        yield PATIENT_WARNINGS[reliability.verdict].format(why=why)
-
-
-def _patient_measured(judged: ScoredMeasurement, words: Words) -> str:
-    return f"{_patient_place(judged.site, words)} measures {as_given(judged.query.diameter_mm)} mm across."
-
-
-def _expected(reference: Reference, words: Words, *, covered: bool) -> str:
-    interval = reference.interval_mm
+def _expected(figures: _Figures, words: Words, *, covered: bool) -> str:
     if not covered:
         return (
-            f"For {words['people']}, the model would expect {tenths(reference.expected_diameter_mm)} mm, with a range "
-            f"from {tenths(interval.low)} to {tenths(interval.high)} mm."
+            f"For {words['people']}, the model would expect {figures.expected_mm} mm, with a range "
+            f"from {figures.low_mm} to {figures.high_mm} mm."
         )
     return (
-        f"For {words['people']}, {tenths(reference.expected_diameter_mm)} mm is expected, and about "
-        f"{100 * interval.probability:.0f} in 100 of them have a measurement between {tenths(interval.low)} and "
-        f"{tenths(interval.high)} mm."
+        f"For {words['people']}, {figures.expected_mm} mm is expected, and about "
+        f"{figures.share_mm.rstrip('%')} in 100 of them have a measurement between {figures.low_mm} and "
+        f"{figures.high_mm} mm."
     )
 
 
-def _patient_scored(score: Score, tails: Tails, words: Words) -> str:
+def _patient_scored(figures: _Figures, words: Words) -> str:
     return (
         f"On a scale where 0 is what is expected and most people score between -2 and 2, {words['your']} score is "
-        f"estimated at {two_digits(score.expected_ns)}; {_estimated_range(score.hdi)}. {begun(_chances(tails))}."
+        f"estimated at {figures.score}; {_estimated_range(figures.interval)}. "
+        f"{begun(_chances(figures.interval.tails))}."
     )
-
-
-def _patient_with_measurement_error(judged: ScoredMeasurement) -> Iterator[str]:
-    score, tails = judged.answer.score_with_measurement_error, judged.tails_with_measurement_error
-    if score is not None and tails is not None:
-        error = error_as_given(judged.query.measurement_sd_mm)
-        yield (
-            f"Allowing for a measurement error of about {error} mm, {_estimated_range(score.hdi)}; {_chances(tails)}."
-        )
 
 
 def _patient_place(site: str, words: Words) -> str:
     return PLACES.get(site, OTHER_PLACE).format_map(words | {"site": site})
 
 
-def _estimated_range(hdi: Hdi) -> str:
-    return f"the estimated {share(hdi.probability)} range of the score is {_ends(hdi)}"
+def _estimated_range(interval: _Interval) -> str:
+    return f"the estimated {interval.share} range of the score is {interval.ends}"
 
 
 def _chances(tails: Tails) -> str:

@@ -1,25 +1,29 @@
-"""Tables as CSV or Parquet, chosen by the suffix of the file, read and written in bounded memory.
+"""Tables as CSV or Parquet, chosen by the suffix of the file, read in blocks of columns and in parts.
 
-The files are opened by the caller. Parquet needs pyarrow, which a serving installation leaves out.
+A part is a stretch of rows that can be read without reading those before it. The files are opened by the caller.
+Parquet needs pyarrow, which a serving installation leaves out.
 """
 
-import csv
-import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import PurePath
 from types import ModuleType
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.errors import InvalidTable, NotInstalled
-from app.files import csv_records
+from app.files import CsvRecords
 
 CSV, PARQUET = ".csv", ".parquet"
-BATCH_ROWS = 4096
 PANDAS_INDEX = re.compile(r"__index_level_\d+__", re.ASCII)  # the row numbers that pandas adds when it writes a frame
-RAGGED = ""  # the column of a row that does not have as many cells as the header
+RAGGED = ""  # the column of a block that says which rows do not have as many cells as the header
 
-Row = Mapping[str, object]
+Cells = Sequence[object] | NDArray[np.float64]  # an array has NaN for empty cells, a sequence None or ""
+Columns = dict[str, Cells]  # all of the same length
+Flat = dict[str, NDArray[Any]]  # columns of equal length; NaN in numbers and None in texts for empty cells
 
 
 class Column(NamedTuple):
@@ -28,19 +32,21 @@ class Column(NamedTuple):
     meaning: str
 
 
-class TableReader(Protocol):
+class Part(NamedTuple):
+    number: int
+    first: int  # index of its first row; blank lines do not count
+    rows: int
+    start: int  # where to begin to read: a byte of a CSV, a row of Parquet
+
+
+class Table(Protocol):
     columns: list[str]
 
-    def __iter__(self) -> Iterator[Row]: ...
+    def parts(self, rows: int) -> list[Part]:
+        """Of so many rows each; the last one may have fewer."""
 
-    def share(self) -> float:
-        """How much of the file has been read, 0..1."""
-
-
-class TableWriter(Protocol):
-    def write(self, rows: Sequence[dict[str, Any]]) -> None: ...
-
-    def close(self) -> None: ...
+    def blocks(self, part: Part, rows: int) -> Iterator[Columns]:
+        """A part, so many rows at a time."""
 
 
 def check_suffixes(*paths: PurePath) -> None:
@@ -49,95 +55,110 @@ def check_suffixes(*paths: PurePath) -> None:
             raise InvalidTable([f"{path.name} must end in {CSV} or {PARQUET}."])
 
 
-def table_reader(path: PurePath, file: BinaryIO, size: int) -> TableReader:
-    return CsvReader(file, size) if path.suffix.lower() == CSV else ParquetReader(file)
+def read_table(path: PurePath, file: BinaryIO) -> Table:
+    """Raises InvalidTable for what is no table, and OSError for what cannot be read."""
+    return CsvTable(file) if path.suffix.lower() == CSV else ParquetTable(file)
 
 
-def table_writer(path: PurePath, file: BinaryIO, columns: Sequence[Column]) -> TableWriter:
-    if path.suffix.lower() == CSV:
-        return CsvWriter(file, [column.name for column in columns])
-    return ParquetWriter(file, columns)
-
-
-class CsvReader:
+class CsvTable:
     """UTF-8, commas, a header; blank lines are left out."""
 
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file, self._size = file, max(size, 1)
-        self._records = csv_records(file)
-        self.columns = next(self._records, [])
-
-    def __iter__(self) -> Iterator[Row]:
-        for record in self._records:
-            ragged = {} if len(record) == len(self.columns) else {RAGGED: len(record)}
-            if any(record):
-                yield {**dict(zip(self.columns, record, strict=False)), **ragged}
-
-    def share(self) -> float:
-        return min(1.0, self._file.tell() / self._size)
-
-
-class CsvWriter:
-    def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
-        self._file, self._columns = file, columns
-        self._write([columns])
-
-    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        self._write([[row[name] for name in self._columns] for row in rows])
-
-    def close(self) -> None:
-        """Nothing is added at the end of a CSV."""
-
-    def _write(self, records: Sequence[Sequence[object]]) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(records)
-        self._file.write(text.getvalue().encode())
-
-
-class ParquetReader:
     def __init__(self, file: BinaryIO) -> None:
-        pyarrow, parquet = _pyarrow()
+        self._file = file
+        self.columns = next(self._records(0), [])
+
+    def parts(self, rows: int) -> list[Part]:
+        """Reads the whole file: only a parser finds out which line ends a record."""
+        found: list[Part] = []
+        first = count = start = 0
+        records = self._records(0)
+        next(records, None)
+        for record in records:
+            count += any(record)
+            if count >= rows and (offset := records.offset) is not None:
+                found.append(Part(len(found), first, count, start))
+                first, count, start = first + count, 0, offset
+        return [*found, Part(len(found), first, count, start)] if count else found
+
+    def blocks(self, part: Part, rows: int) -> Iterator[Columns]:
+        records = self._records(part.start)
+        if part.start == 0:
+            next(records, None)  # the header
+        filled = islice((record for record in records if any(record)), part.rows)
+        while block := list(islice(filled, rows)):
+            yield self._columns_of(block)
+
+    def _records(self, start: int) -> CsvRecords:
+        self._file.seek(start)
+        return CsvRecords(self._file)
+
+    def _columns_of(self, block: list[list[str]]) -> Columns:
+        width = len(self.columns)
+        lengths: list[object] = [len(record) for record in block]
+        if all(length == width for length in lengths):
+            return dict(zip(self.columns, zip(*block, strict=True), strict=True))
+        padded = [[*record, *[""] * (width - len(record))][:width] for record in block]
+        columns: Columns = dict(zip(self.columns, zip(*padded, strict=True), strict=True))
+        return {**columns, RAGGED: [None if length == width else length for length in lengths]}
+
+
+class ParquetTable:
+    def __init__(self, file: BinaryIO) -> None:
+        self._pyarrow, parquet = pyarrow_modules()
         try:
             self._table = parquet.ParquetFile(file)
-        except pyarrow.ArrowInvalid as error:
+        except self._pyarrow.ArrowInvalid as error:
             raise InvalidTable(["The file is not Parquet."]) from error
-        self._errors = (pyarrow.ArrowException, OSError)
-        names = self._table.schema_arrow.names
+        names, metadata = self._table.schema_arrow.names, self._table.metadata
         self.columns: list[str] = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
-        self._rows = max(int(self._table.metadata.num_rows), 1)
-        self._seen = 0
+        self._group_rows = [int(metadata.row_group(k).num_rows) for k in range(metadata.num_row_groups)]
 
-    def __iter__(self) -> Iterator[Row]:
+    def parts(self, rows: int) -> list[Part]:
+        total = sum(self._group_rows)
+        firsts = range(0, total, rows)
+        return [Part(k, first, min(rows, total - first), first) for k, first in enumerate(firsts)]
+
+    def blocks(self, part: Part, rows: int) -> Iterator[Columns]:
+        """Reads only the row groups of the part. Of the first one, the rows before the part are read and dropped."""
+        groups, skip = self._groups_of(part)
+        left = part.rows
         try:
-            for batch in self._table.iter_batches(BATCH_ROWS, columns=self.columns):
-                yield from batch.to_pylist()
-                self._seen += int(batch.num_rows)
-        except self._errors as error:
+            for batch in self._table.iter_batches(rows, row_groups=groups, columns=self.columns):
+                taken = batch.slice(skip, left)
+                skip, left = max(skip - batch.num_rows, 0), left - taken.num_rows
+                if taken.num_rows:
+                    yield {name: self._cells(taken.column(name)) for name in self.columns}
+                if not left:
+                    return
+        except (self._pyarrow.ArrowException, OSError) as error:
             raise InvalidTable(["The file is damaged: not all of its rows can be read."]) from error
 
-    def share(self) -> float:
-        return self._seen / self._rows
+    def _cells(self, column: Any) -> Cells:
+        """Numbers as an array, unless one is NaN in the file: that is not a cell without a number."""
+        if self._pyarrow.types.is_floating(column.type) or self._pyarrow.types.is_integer(column.type):
+            numbers: NDArray[np.float64] = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+            if np.count_nonzero(np.isnan(numbers)) == column.null_count:
+                return numbers
+        is_text = self._pyarrow.types.is_string(column.type) or self._pyarrow.types.is_large_string(column.type)
+        cells: list[object] = (column.to_numpy(zero_copy_only=False) if is_text else column).tolist()
+        return cells
+
+    def _groups_of(self, part: Part) -> tuple[list[int], int]:
+        """The row groups from the first to the last row of the part, and how many rows lie before it in the first."""
+        groups: list[int] = []
+        skip = begin = 0
+        for k, rows in enumerate(self._group_rows):
+            if begin < part.start + part.rows and part.start < begin + rows:
+                skip = skip if groups else part.start - begin
+                groups.append(k)
+            begin += rows
+        return groups, skip
 
 
-class ParquetWriter:
-    def __init__(self, file: BinaryIO, columns: Sequence[Column]) -> None:
-        self._pyarrow, parquet = _pyarrow()
-        types = {"text": "string", "number": "float64", "integer": "int64"}
-        fields = [(column.name, self._pyarrow.type_for_alias(types[column.kind])) for column in columns]
-        self._schema = self._pyarrow.schema(fields)
-        self._table = parquet.ParquetWriter(file, self._schema)
-
-    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        self._table.write_batch(self._pyarrow.RecordBatch.from_pylist(list(rows), schema=self._schema))
-
-    def close(self) -> None:
-        self._table.close()
-
-
-def _pyarrow() -> tuple[ModuleType, ModuleType]:
+def pyarrow_modules() -> tuple[ModuleType, ModuleType]:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise NotInstalled("pyarrow for Parquet files") from error
+        raise NotInstalled("pyarrow for Parquet files", "files") from error
     return pyarrow, pyarrow.parquet

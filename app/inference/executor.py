@@ -10,7 +10,7 @@ from app.formats.response import model_provenance
 from app.inference.reliability_rules import ReliabilityRules
 from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array, Moments
-from app.maths.statistics.linear import LinearReference
+from app.maths.statistics import LinearReference
 from app.schemas.answers import ModelProvenance
 from app.store import StoredModel
 

@@ -5,12 +5,12 @@ from dataclasses import astuple, dataclass, fields
 
 import numpy as np
 
-from app.domain.context import AgeTransform, covariates
 from app.domain.golden import GoldenCase, GoldenInput, GoldenMoments, GoldenOutputs
+from app.domain.patient import AgeTransform, covariates
 from app.inference.executor import Executor, LoadedModel
-from app.inference.measurement_numbers import score_numbers
 from app.maths.moments import Array, Moments
 from app.maths.score import normalcy, predictive
+from app.maths.score.score_numbers import score_numbers
 from app.maths.score.thresholds import threshold_diameter
 
 MOMENT_TOLERANCE = 1e-9  # standardised units; NumPy and GPflow were seen to agree to 1e-12, backends to 4e-10

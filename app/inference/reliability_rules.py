@@ -1,28 +1,30 @@
-"""How far to trust a score, and what a reader should know beside it.
+"""How far to trust a score: the verdict, and the reasons for it.
 
 Reliability is judged from who was measured and how, never from the diameter. A verdict from the width of the score's
 own interval would call most dilated aortas unreliable, because that width grows with the score; W2, the width at a
 fixed score, does not.
 
 A message claims nothing that its own rounded numbers, or the patient's age in whole years, could contradict. All
-messages of a model are written once; judging a patient only picks among them.
+messages of a model are written once; judging a measurement only picks among them.
 """
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.domain.card import ModelCard, Range
-from app.domain.convention import Convention
-from app.domain.limits import FAR_OUT, HIGH_BMI, LARGE_DIAMETER
-from app.domain.patient import MONTHS_IN_A_YEAR, Patient, completed_age
-from app.domain.query import ScoreQuery
-from app.domain.reliability import DIFFERS, EDGE, OUTSIDE, SPARSE, WIDE, Finding, worst_verdict
-from app.domain.score import Verdict
-from app.schemas.answers import Advisory, Reason
+from app.domain.patient import MONTHS_IN_A_YEAR, Sex, completed_age
+from app.domain.query import CONVENTIONS, Convention, MeasurementColumns, OneMeasurement
+from app.domain.score import DIFFERS, EDGE, OUTSIDE, SPARSE, WIDE, Finding, Verdict, worst_verdict
+from app.maths.moments import Array, Real
+from app.schemas.answers import Reason
+
+Keys = NDArray[np.intp]  # each stands for an assessment
 
 ROUNDING = 1e-6  # 110.3 may be 1102.9999999999998 tenths
 LIKE_THIS = "For patients of this age, sex and body size,"
@@ -55,89 +57,130 @@ class _Limits(NamedTuple):
     near: Finding
     far: Finding
 
-    def finding(self, value: float) -> Finding:
-        """Of a value outside the training range."""
-        return self.near if self.beyond.low <= value <= self.beyond.high else self.far
-
 
 NOBODY = Finding(OUTSIDE, "Nobody of this sex was in the training cohort.", "not_reliable", "sex")
-NO_FINDINGS = Assessment.of(())
+SEXES = (Sex.FEMALE, Sex.MALE)
+
+# A judged measurement as one number: the sex, and by quantity whether it is ordinary (0), outside the training range
+# (1) or beyond (2); for the age which of six findings applies; and the convention.
+WIDTH, RARITY, AGE, HEIGHT, WEIGHT, BMI = range(6)
+UNITS = (2, 6, 0, 18, 54, 162)
+UNIT_COLUMN = np.array(UNITS)
+AGE_UNIT = 486
+CONVENTION_UNIT = 7 * AGE_UNIT
 
 
 class ReliabilityRules:
     """The contract's table with the limits on a model's card."""
 
     def __init__(self, card: ModelCard) -> None:
-        self._card, self._limits = card, card.reliability
-        trained, middle = card.ranges.age_years, card.ranges.age_years_middle_98
-        self._ordinary_age = Range(max(trained.low, middle.low), min(trained.high, middle.high))
-        self._wide = _wide(card)
-        share = f"{card.reliability.width_percentile_caution:g}%"
-        rare = f"{LIKE_THIS} the score is less certain than for {share} of the training cohort."
-        self._sparse = Finding(SPARSE, rare, "caution", "rarity")
-        self._sizes = {
-            sex: (_size("height", "cm", height, card), _size("weight", "kg", card.ranges.weight_kg[sex], card))
-            for sex, height in card.ranges.height_cm.items()
-            if sex in card.ranges.weight_kg
-        }
-        self._bmi = _bmi(card)
-        self._conventions: dict[Convention, Finding | None] = {}
-        self._rulings: dict[tuple[int, ...], Assessment] = {(): NO_FINDINGS}
+        self._card, self._quantiles = card, np.array(card.width_quantiles)
+        self._limits = [_limits(card, sex) for sex in SEXES]
+        self._ends_of_one = [
+            [(*astuple(limit.trained), *astuple(limit.beyond)) for limit in limits] for limits in self._limits
+        ]
+        # [4, 6, 2] low, high, and both beyond; by quantity; by sex
+        self._ends = np.array(self._ends_of_one).transpose(2, 1, 0)
+        self._ages = _age_findings(card)
+        self._assessments: dict[int, Assessment] = {}
 
-    def percentile(self, w2: float) -> float:
-        return width_percentile(w2, self._card.width_quantiles)
+    def percentile(self, w2: Real) -> Real:
+        """Where W2 stands among the training contexts, 0 to 100: a number, or a column of them."""
+        return width_percentile(w2, self._quantiles)
 
-    def rule(self, patient: Patient, convention: Convention, w2: float, percentile: float) -> Assessment:
-        """`w2` is the width W2 of the patient's context, `percentile` its percentile in the training cohort."""
-        found: list[Finding] = []
-        if w2 > self._limits.width_caution:
-            found.append(self._wide[w2 > self._limits.width_not_reliable])
-        if percentile > self._limits.width_percentile_caution:
-            found.append(self._sparse)
-        if not self._ordinary_age.low <= patient.age_years <= self._ordinary_age.high:
-            found.append(_unusual_age(patient.age_years, self._card))
-        sizes = self._sizes.get(patient.sex)
-        if sizes is None:
-            found.append(NOBODY)
-        else:
-            height, weight = sizes
-            for limits, value in (
-                (height, patient.height_cm),
-                (weight, patient.weight_kg),
-                (self._bmi, patient.bmi_kg_m2),
-            ):
-                trained = limits.trained
-                if not trained.low <= value <= trained.high:
-                    found.append(limits.finding(value))
-        differs = self._differs(convention)
-        if differs:
-            found.append(differs)
-        return self._ruling(found) if found else NO_FINDINGS
+    def assess(self, measurements: MeasurementColumns, w2: Array, percentile: Array) -> Keys:
+        """The key of each measurement's `assessment`, [N].
 
-    def _ruling(self, found: list[Finding]) -> Assessment:
-        """Findings live as long as these rules (or as this module), so that their identities name an assessment."""
-        key = tuple([id(finding) for finding in found])
-        assessment = self._rulings.get(key)
-        if assessment is None:
-            assessment = self._rulings[key] = Assessment.of(tuple(found))
-        return assessment
+        `w2` [N] are the widths W2 of the contexts, `percentile` [N] their percentiles in the training cohort.
+        """
+        age, height, weight = measurements.age_years, measurements.height_cm, measurements.weight_kg
+        values = np.concatenate((w2, percentile, age, height, weight, measurements.bmi_kg_m2)).reshape(6, -1)
+        sex = measurements.male.astype(np.intp)
+        low, high, low_beyond, high_beyond = self._ends.take(sex, axis=2)
+        outside = (values < low) | (values > high)
+        beyond = (values < low_beyond) | (values > high_beyond)
+        keys: Keys = sex + UNIT_COLUMN.dot(outside) + UNIT_COLUMN.dot(beyond)
+        keys += CONVENTION_UNIT * measurements.convention
+        for row in np.flatnonzero(outside[AGE]).tolist():
+            keys[row] += AGE_UNIT * self._ages.index(_unusual_age(age.item(row), self._card))
+        return keys
 
-    def _differs(self, convention: Convention) -> Finding | None:
-        try:
-            return self._conventions[convention]
-        except KeyError:
-            return self._conventions.setdefault(convention, _differs(convention, self._card))
+    def assess_one(self, one: OneMeasurement, w2: float, percentile: float) -> int:
+        """The same with floats, which takes less time for a few measurements."""
+        key = one.male + CONVENTION_UNIT * one.convention
+        values = (w2, percentile, one.age_years, one.height_cm, one.weight_kg, one.bmi_kg_m2)
+        for value, unit, (low, high, low_beyond, high_beyond) in zip(
+            values, UNITS, self._ends_of_one[one.male], strict=True
+        ):
+            if not low <= value <= high:
+                key += unit if low_beyond <= value <= high_beyond else 2 * unit
+                if not unit:
+                    key += AGE_UNIT * self._ages.index(_unusual_age(one.age_years, self._card))
+        return key
+
+    def assessment(self, key: int) -> Assessment:
+        """The same object for the same key."""
+        return self._assessments.get(key) or self._new_assessment(key)
+
+    def are_unreliable(self, keys: Keys) -> NDArray[np.bool_]:
+        """Which of the assessments [N] have the verdict `not_reliable`."""
+        distinct, each = np.unique(keys, return_inverse=True)
+        found = [self.assessment(key).verdict == "not_reliable" for key in distinct.tolist()]
+        unreliable: NDArray[np.bool_] = np.array(found)[each]
+        return unreliable
+
+    def _new_assessment(self, key: int) -> Assessment:
+        sex, convention = SEXES[key % 2], CONVENTIONS[key // CONVENTION_UNIT]
+        width, rarity, _, *sizes = [
+            (None, limit.near, limit.far)[key % AGE_UNIT // unit % 3] if unit else None
+            for limit, unit in zip(self._limits[key % 2], UNITS, strict=True)
+        ]
+        age, nobody = self._ages[key % CONVENTION_UNIT // AGE_UNIT], None if _is_trained(self._card, sex) else NOBODY
+        found = (width, rarity, age, nobody, *sizes, _differs(convention, self._card))
+        assessment = Assessment.of(tuple(finding for finding in found if finding))
+        return self._assessments.setdefault(key, assessment)
 
 
-def width_percentile(w2: float, quantiles: Sequence[float]) -> float:
-    """Where W2 stands among the training contexts, 0 to 100, between evenly spaced quantiles by a straight line."""
-    after = bisect_right(quantiles, w2)
-    if after == 0:
-        return 0.0
-    if after == len(quantiles):
-        return 100.0
-    low, high = quantiles[after - 1], quantiles[after]
-    return 100.0 * (after - 1 + (w2 - low) / (high - low)) / (len(quantiles) - 1)
+def width_percentile(w2: Real, quantiles: Array) -> Real:
+    """Between evenly spaced quantiles by a straight line."""
+    return np.interp(w2, quantiles, _percents(quantiles.size))
+
+
+@cache
+def _percents(count: int) -> Array:
+    return np.linspace(0.0, 100.0, count)
+
+
+def _limits(card: ModelCard, sex: Sex) -> tuple[_Limits, ...]:
+    """In the order of WIDTH to BMI. Nothing is said about the size of people whose sex was not in the cohort."""
+    limits = card.reliability
+    share = f"{limits.width_percentile_caution:g}%"
+    rare = f"{LIKE_THIS} the score is less certain than for {share} of the training cohort."
+    sparse = Finding(SPARSE, rare, "caution", "rarity")
+    trained, middle = card.ranges.age_years, card.ranges.age_years_middle_98
+    ordinary = Range(max(trained.low, middle.low), min(trained.high, middle.high))
+    sizes = (_ANY_SIZE,) * 3
+    if _is_trained(card, sex):
+        ranges = card.ranges
+        height, weight = ranges.height_cm[sex], ranges.weight_kg[sex]
+        sizes = (_size("height", "cm", height, card), _size("weight", "kg", weight, card), _bmi(card))
+    return (
+        _Limits(_up_to(limits.width_caution), _up_to(limits.width_not_reliable), *_wide(card)),
+        _Limits(_up_to(limits.width_percentile_caution), _up_to(math.inf), sparse, sparse),
+        _Limits(ordinary, trained, OLD, OLD),  # which finding depends on the age itself
+        *sizes,
+    )
+
+
+def _is_trained(card: ModelCard, sex: Sex) -> bool:
+    return sex in card.ranges.height_cm and sex in card.ranges.weight_kg
+
+
+def _up_to(high: float) -> Range:
+    return Range(-math.inf, high)
+
+
+_ANY_SIZE = _Limits(_up_to(math.inf), _up_to(math.inf), NOBODY, NOBODY)
 
 
 def _wide(card: ModelCard) -> tuple[Finding, Finding]:
@@ -170,6 +213,13 @@ def _bmi(card: ModelCard) -> _Limits:
         Finding(OUTSIDE, f"The {about} is outside {of_whom}", "caution", about),
         Finding(OUTSIDE, f"The {about} is more than {margin:g} kg/m² outside {of_whom}", "not_reliable", about),
     )
+
+
+def _age_findings(card: ModelCard) -> tuple[Finding | None, ...]:
+    """None, and all that `_unusual_age` can find."""
+    youngest, oldest = card.ranges.age_years.low, card.ranges.age_years.high
+    outside = [(_younger(youngest, same_age=same), _older(oldest, same_age=same)) for same in (False, True)]
+    return (None, YOUNG, OLD, *outside[0], *outside[1])
 
 
 def _unusual_age(age: float, card: ModelCard) -> Finding:
@@ -224,12 +274,12 @@ def _differs(convention: Convention, card: ModelCard) -> Finding | None:
         return None
     edge, theirs = card.convention.edge, (card.convention.phase, card.convention.modality)
     taken = ", ".join(part for part in (edge and f"{edge} edge", *theirs) if part)
-    message = f"The measurement differs in {_listed(parts)} from those of the training cohort ({taken})."
+    message = f"The measurement differs in {listed(parts)} from those of the training cohort ({taken})."
     too_many = len(parts) >= card.reliability.convention_differences_not_reliable
     return Finding(DIFFERS, message, "not_reliable" if too_many else "caution", "convention")
 
 
-def _listed(parts: Sequence[str]) -> str:
+def listed(parts: Sequence[str]) -> str:
     """edge · edge and phase · edge, phase and modality"""
     return " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
 
@@ -238,60 +288,3 @@ def _span(trained: Range) -> str:
     """To a tenth and inwards, so that a value outside the range is outside the printed one."""
     low, high = math.ceil(10.0 * trained.low - ROUNDING) / 10.0, math.floor(10.0 * trained.high + ROUNDING) / 10.0
     return f"{low:g} to {high:g}"
-
-
-# Advisories: what a reader should know beside the score. They never withhold anything.
-
-INNER_EDGE = "Inner-edge measurements are about 3 mm smaller than leading-edge ones."
-CONFIRM = "If the value is unexpected, check the measurement and its unit (mm)."
-WIDEST_USUAL_MM = 80.0  # only the words change here, not whether there is an advisory
-
-LARGE = Advisory(
-    "absolute_diameter",
-    "diameter_mm",
-    "The diameter is 40 mm or more. Guidelines for adults also use absolute size, from 40 mm, for the aortic root and "
-    "the ascending aorta; this does not depend on the score.",
-)
-OBESE = Advisory("bmi_high", "weight_kg", "The body mass index is above 50 kg/m². Was the weight given in pounds?")
-FAR_ABOVE, FAR_AND_RARE, FAR_BELOW, FAR_AND_NOT_RELIABLE = (
-    Advisory("far_out", "diameter_mm", f"{found} {CONFIRM}")
-    for found in (
-        "The score is above 6. Diameters of this size do occur.",
-        "The score is above 6, and diameters of this size are rare.",
-        "The score is below -6, and few aortas are this narrow.",
-        "The score is beyond ±6.",  # of whom the model does not cover, nothing is known to be rare
-    )
-)
-
-
-def advise(query: ScoreQuery, expected_ns: float | None, verdict: Verdict) -> tuple[Advisory, ...]:
-    """`expected_ns` is None where the score is withheld: then nothing is said that rests on it."""
-    patient, found = query.patient, []
-    if patient.age_years >= LARGE_DIAMETER.from_age_years and not LARGE_DIAMETER.holds(query.diameter_mm):
-        found.append(LARGE)
-    not_stated = _not_stated(query.convention)
-    if not_stated:
-        found.append(not_stated)
-    if expected_ns is not None and not FAR_OUT.holds(expected_ns):
-        found.append(_far_out(query.diameter_mm, expected_ns, verdict))
-    if patient.age_years >= HIGH_BMI.from_age_years and not HIGH_BMI.holds(patient.bmi_kg_m2):
-        found.append(OBESE)
-    return tuple(found)
-
-
-def _far_out(diameter_mm: float, expected_ns: float, verdict: Verdict) -> Advisory:
-    if verdict == "not_reliable":
-        return FAR_AND_NOT_RELIABLE
-    if expected_ns < 0.0:
-        return FAR_BELOW
-    return FAR_ABOVE if diameter_mm <= WIDEST_USUAL_MM else FAR_AND_RARE
-
-
-@cache  # there are 48 conventions
-def _not_stated(convention: Convention) -> Advisory | None:
-    missing = convention.not_stated
-    if not missing:
-        return None
-    hint = f" {INNER_EDGE}" if "edge" in missing else ""
-    message = f"The {_listed(missing)} of the measurement {'was' if len(missing) == 1 else 'were'} not stated.{hint}"
-    return Advisory("convention_not_stated", "convention", message)

@@ -2,46 +2,21 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from app.domain.query import ScoreQuery
-from app.domain.reliability import Finding
-from app.domain.score import Tails, position
+import numpy as np
+
+from app.domain.query import MeasurementColumns, OneMeasurement, ScoreQuery
+from app.inference.advisories import advise, advise_one
+from app.inference.answer_columns import AnswerColumns, JudgedColumns, Scored
 from app.inference.executor import LoadedModel
-from app.inference.measurement_numbers import FindIntervals, NumberRow, number_rows
-from app.inference.reliability_rules import advise
+from app.inference.measurement_numbers import Numbers, numbers, numbers_of_each
+from app.maths.moments import Real
+from app.maths.score.canonical_form import SCALAR_MAX_PEOPLE, ignore_float_warnings
 from app.maths.score.interval_table import MASS, find_intervals
-from app.maths.score.score_one import Location
-from app.schemas.answers import (
-    Answer,
-    Comparators,
-    DiameterAtThreshold,
-    Exceedance,
-    Hdi,
-    IntervalMm,
-    NotApplicable,
-    Reference,
-    Reliability,
-    Score,
-    ScoreWithMeasurementError,
-)
-
-NOT_TRAINED_HERE = "Age, height, weight or body mass index is outside the range of the training cohort."
-NO_SPREAD_HERE = "The modelled spread of people like this one is below a quarter of the overall spread."
-OUTSIDE_LINEAR = NotApplicable("outside_training_range", "linear_z", NOT_TRAINED_HERE)
-OUTSIDE_ALTMAN = NotApplicable("outside_training_range", "altman_z", NOT_TRAINED_HERE)
-NOT_CREDIBLE_ALTMAN = NotApplicable("spread_not_credible", "altman_z", NO_SPREAD_HERE)
+from app.maths.score.score_numbers import FindIntervals
+from app.schemas.answers import Answer
 
 Cut = tuple[tuple[float, ...], float]  # thresholds, probability of the HDI
-
-
-class Scored(NamedTuple):
-    """An answer with what its summary rests on."""
-
-    answer: Answer
-    tails: Tails
-    tails_with_measurement_error: Tails | None
-    findings: tuple[Finding, ...]  # that led to the verdict
 
 
 def score(model: LoadedModel, queries: Sequence[ScoreQuery]) -> list[Answer]:
@@ -54,14 +29,82 @@ def score_with_tails(
 ) -> list[Scored]:
     """Queries that share thresholds and probability are computed together; the order of queries is preserved.
 
-    `find` is the way to intervals and quantiles; `tables.solve_intervals` does without the table.
+    `find` is the way to intervals and quantiles; `solve_intervals` does without the table.
     """
-    if len(queries) == 1:
-        return _score_alike(model, queries, find)
     found: dict[int, Scored] = {}
     for indices in _by_cut(queries).values():
-        found.update(zip(indices, _score_alike(model, [queries[k] for k in indices], find), strict=True))
+        alike = [queries[k] for k in indices]
+        few = score_few(model, alike) if find is find_intervals else None
+        answers = few or score_columns(model, MeasurementColumns.of(alike), find)
+        found.update(zip(indices, answers.scored(), strict=True))
     return [found[k] for k in range(len(queries))]
+
+
+def score_columns(
+    model: LoadedModel, measurements: MeasurementColumns, find: FindIntervals = find_intervals
+) -> AnswerColumns:
+    """Raises UnverifiedResult if one of the answers cannot be true; then none is returned."""
+    with ignore_float_warnings():
+        found, rules = numbers(model, measurements, find), model.reliability_rules
+        score = found.score
+        percentile = rules.percentile(score.context_width)
+        assessment = rules.assess(measurements, score.context_width, percentile)
+        unreliable = rules.are_unreliable(assessment)
+        withheld = unreliable & ~measurements.include_unreliable
+        judged = JudgedColumns(
+            measurements.male,
+            measurements.measurement_sd_mm > 0.0,
+            score.locations.above_2,
+            score.locations.below_minus_2,
+            score.without_error.above_2 if score.without_error else None,
+            score.without_error.below_minus_2 if score.without_error else None,
+            found.altman_applies,
+            assessment,
+            advise(measurements, score.expected_ns, unreliable, withheld),
+            withheld,
+            rules.assessment,
+        )
+        matrix = np.array(_numbers(measurements, found, percentile)).T
+        return AnswerColumns(measurements.thresholds, measurements.hdi_probability, matrix, judged)
+
+
+def score_few(model: LoadedModel, queries: Sequence[ScoreQuery]) -> AnswerColumns | None:
+    """The same with floats, of queries that share thresholds and probability: a few take less time that way.
+
+    None where that is not so: for more, for another probability than that of the table of intervals, and if one is
+    beyond it.
+    """
+    thresholds, probability = queries[0].thresholds, queries[0].hdi_probability
+    if len(queries) > SCALAR_MAX_PEOPLE or probability != MASS:
+        return None
+    measurements = [OneMeasurement.of(query) for query in queries]
+    each = numbers_of_each(model, measurements, thresholds)
+    if each is None:
+        return None
+    rules, rows, judged = model.reliability_rules, [], []
+    for one, found in zip(measurements, each, strict=True):
+        score, without_error = found.score, found.score.without_error
+        percentile = rules.percentile(score.context_width)
+        assessment = rules.assess_one(one, score.context_width, percentile)
+        unreliable = rules.assessment(assessment).verdict == "not_reliable"
+        withheld = unreliable and not one.include_unreliable
+        rows.append(_numbers(one, found, percentile))
+        judged.append(
+            (
+                one.male,
+                one.measurement_sd_mm > 0.0,
+                score.locations.above_2,
+                score.locations.below_minus_2,
+                without_error.above_2 if without_error else None,
+                without_error.below_minus_2 if without_error else None,
+                found.altman_applies,
+                assessment,
+                advise_one(one, score.expected_ns, unreliable=unreliable, withheld=withheld),
+                withheld,
+            )
+        )
+    columns = [None if column[0] is None else column for column in zip(*judged, strict=True)]
+    return AnswerColumns(thresholds, probability, np.array(rows), JudgedColumns._make([*columns, rules.assessment]))
 
 
 def _by_cut(queries: Sequence[ScoreQuery]) -> dict[Cut, list[int]]:
@@ -71,70 +114,42 @@ def _by_cut(queries: Sequence[ScoreQuery]) -> dict[Cut, list[int]]:
     return groups
 
 
-def _score_alike(model: LoadedModel, queries: Sequence[ScoreQuery], find: FindIntervals) -> list[Scored]:
-    """All with the thresholds and the probability of the first."""
-    rows = number_rows(
-        model,
-        [query.patient for query in queries],
-        [query.diameter_mm for query in queries],
-        queries[0].thresholds,
-        queries[0].hdi_probability,
-        [query.measurement_sd_mm for query in queries],
-        find,
-    )
-    return [_scored(model, query, row) for query, row in zip(queries, rows, strict=True)]
-
-
-def _scored(model: LoadedModel, query: ScoreQuery, row: NumberRow) -> Scored:
-    found, patient = row.score, query.patient
-    percentile = model.reliability_rules.percentile(found.context_width)
-    assessment = model.reliability_rules.rule(patient, query.convention, found.context_width, percentile)
-    verdict = assessment.verdict
-    reliability = Reliability(verdict, found.context_width, percentile, assessment.reasons)
-    tails = Tails(found.location.above_2, found.location.below_minus_2)
-    noisy = found.without_error if query.measurement_sd_mm > 0.0 else None
-    if verdict == "not_reliable" and not query.include_unreliable:
-        answer = Answer(None, None, None, None, reliability, advise(query, None, verdict))
-    else:
-        answer = Answer(
-            Score(found.expected_ns, *_hdi_and_exceedance(found.location, query), position(tails)),
-            ScoreWithMeasurementError(*_hdi_and_exceedance(noisy, query)) if noisy else None,
-            _reference(row, query.thresholds),
-            _comparators(query, row, assessment.is_outside_training_range),
-            reliability,
-            advise(query, found.expected_ns, verdict),
-        )
-    with_error = Tails(noisy.above_2, noisy.below_minus_2) if noisy else None
-    return Scored(answer, tails, with_error, assessment.findings)
-
-
-def _hdi_and_exceedance(location: Location, query: ScoreQuery) -> tuple[Hdi, tuple[Exceedance, ...]]:
-    hdi = Hdi(query.hdi_probability, location.low, location.high, location.high - location.low)
-    return hdi, tuple(map(Exceedance, query.thresholds, location.above, location.below))
-
-
-def _reference(row: NumberRow, thresholds: tuple[float, ...]) -> Reference:
-    found = row.score
-    return Reference(
-        row.m1,
-        math.sqrt(row.v1),
-        math.exp(row.m2),
-        math.sqrt(row.v2),
-        IntervalMm(MASS, found.interval_low_mm, found.interval_high_mm),
-        found.percentile,
-        tuple([DiameterAtThreshold(t, *at) for t, at in zip(thresholds, found.diameter_at_threshold_mm, strict=True)]),
-    )
-
-
-def _comparators(query: ScoreQuery, row: NumberRow, outside: bool) -> Comparators:
-    linear_z, altman_z = (None, None) if outside else (row.linear_z, row.altman_z)
-    reasons = (OUTSIDE_LINEAR, OUTSIDE_ALTMAN) if outside else (NOT_CREDIBLE_ALTMAN,) if altman_z is None else ()
-    diameter_cm, height_m = query.diameter_mm / 10.0, query.patient.height_cm / 100.0
-    return Comparators(
-        linear_z=linear_z,
-        altman_z=altman_z,
-        diameter_per_bsa_mm_m2=query.diameter_mm / query.patient.bsa_m2,
-        diameter_per_height_cm_m=diameter_cm / height_m,
-        area_per_height_cm2_m=math.pi * (diameter_cm / 2.0) ** 2 / height_m,
-        not_applicable=reasons,
-    )
+def _numbers(measured: MeasurementColumns | OneMeasurement, found: Numbers, percentile: Real) -> list[Real]:
+    """Every number of an answer, in the order of `answer_columns`: columns [N], or floats of one measurement."""
+    score, diameter = found.score, measured.diameter_mm
+    locations, hdi, without_error = score.locations, score.locations.hdi, score.without_error
+    height_m, diameter_cm = measured.height_cm / 100.0, diameter / 10.0
+    numbers = [
+        measured.age_years,
+        measured.height_cm,
+        measured.weight_kg,
+        diameter,
+        measured.bsa_m2,
+        measured.bmi_kg_m2,
+        score.expected_ns,
+        hdi.low,
+        hdi.high,
+        hdi.width,
+        found.expected_diameter_mm,
+        found.expected_diameter_sd_mm,
+        found.aleatoric_sd_mm,
+        found.aleatoric_sd_log_se,
+        score.interval_mm.low,
+        score.interval_mm.high,
+        score.percentile,
+        found.linear_z,
+        found.altman_z,
+        diameter / measured.bsa_m2,
+        diameter_cm / height_m,
+        math.pi * (diameter_cm / 2.0) ** 2 / height_m,
+        score.context_width,
+        percentile,
+        *locations.above,
+        *locations.below,
+    ]
+    for quantile in score.diameter_at_threshold_mm:
+        numbers.extend(quantile)
+    if without_error is not None:
+        ends = without_error.hdi
+        numbers += [ends.low, ends.high, ends.width, *without_error.above, *without_error.below]
+    return numbers

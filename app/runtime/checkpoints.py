@@ -19,6 +19,7 @@ from pathlib import Path
 
 import structlog
 
+from app.audit.author import FOLDER, signed_files
 from app.audit.checkpoint import Checkpoint, lost_ends, parse, render, take_checkpoint, with_lost_ends
 from app.database.engine import Database
 from app.database.records import database_name
@@ -28,13 +29,12 @@ from app.observability import Metrics, describe_failure
 
 INTERVAL_SECONDS = 60.0
 LATE_SECONDS = 3 * INTERVAL_SECONDS  # without a successful checkpoint
-FOLDER = "checkpoints"
 LOCK = ".lock"
 
 
 def checkpoint_files(folder: Path) -> list[Path]:
-    """Oldest first."""
-    return sorted(folder.glob("*.jsonl"))
+    """Those without signatures, oldest first."""
+    return sorted(set(folder.glob("*.jsonl")) - set(signed_files(folder)))
 
 
 class Checkpoints:

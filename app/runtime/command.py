@@ -6,10 +6,11 @@ database does not need the lock of the serving process.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import app
+from app.audit.author import Author, chains_to_adopt, open_author
+from app.audit.changes import Change, changing
 from app.audit.writer import AuditWriter
 from app.clock import utc_now
 from app.database.engine import Database, command_connection
@@ -23,6 +24,7 @@ from app.runtime.credentials import Keyring
 from app.runtime.models import LoadedModels, choose_backend
 from app.runtime.poller import DatabasePoller
 from app.runtime.runtime import Runtime, process_facts, service_info
+from app.runtime.tokens import TokenVerifier
 from app.settings import Settings
 
 
@@ -75,10 +77,10 @@ def database_location(settings: Settings) -> str:
 @asynccontextmanager
 async def command_writer(settings: Settings, database: Database, command: str) -> AsyncIterator[AuditWriter]:
     """Raises AuditUnavailable if nothing can be recorded."""
-    facts, budget = command_facts(settings, command), settings.audit_budget_seconds
-    writer = AuditWriter(database.appender(), facts, make_metrics(), budget_seconds=budget)
+    author = await command_author(settings, database, command)
+    writer = AuditWriter(database.appender(), author, make_metrics(), budget_seconds=settings.audit_budget_seconds)
     try:
-        await writer.start()
+        await writer.start(await chains_to_adopt(database))
         yield writer
     finally:
         await writer.stop()
@@ -95,6 +97,7 @@ async def command_runtime(settings: Settings, command: str) -> AsyncIterator[Run
             database,
             loaded_models,
             keyring,
+            TokenVerifier(),
             DatabasePoller(database, loaded_models, keyring),
             writer,
             Checkpoints(database, settings.data_dir, utc_now, metrics),
@@ -103,6 +106,17 @@ async def command_runtime(settings: Settings, command: str) -> AsyncIterator[Run
         )
 
 
-def command_facts(settings: Settings, command: str) -> dict[str, Any]:
-    """Which command writes a chain, for the first record of the chain."""
-    return process_facts(settings) | {"command": command, "version": app.__version__}
+async def command_author(settings: Settings, database: Database, command: str) -> Author:
+    """Which command writes a chain, for the first record of the chain, and its signer."""
+    facts = process_facts(settings) | {"command": command, "version": app.__version__}
+    return await open_author(settings, database, facts)
+
+
+@asynccontextmanager
+async def command_change(settings: Settings, command: str) -> AsyncIterator[Change]:
+    """A change of a key, with its record, committed at the end of the block."""
+    async with (
+        command_database(settings) as database,
+        changing(database, await command_author(settings, database, command)) as change,
+    ):
+        yield change

@@ -4,12 +4,11 @@ A request causes no database query: the poller reads all keys twice a second. Wh
 last known keys stay valid; nothing is scored then anyway, because no score can be recorded.
 """
 
-import ipaddress
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from enum import StrEnum
 from typing import Any
 
 import structlog
@@ -21,6 +20,7 @@ from app.database.keys import ApiKey, key_id_of
 from app.database.login_rights import LoginRights, login_rights
 from app.domain.scopes import Scope
 from app.errors import DatabaseNotReady, InvalidSettings
+from app.runtime.loopback import is_loopback
 from app.settings import Settings
 
 OK = 200
@@ -28,6 +28,7 @@ OWNER_LOGIN = (
     "NORMALCY_ALLOW_OWNER_LOGIN is true: whoever takes over the service can change and remove records, keys and "
     "activations, and only a checkpoint stored elsewhere will show it."
 )
+NO_KEY = ApiKey("", "", bytes(32), frozenset(), "", None, None)  # an unknown id takes as long as a wrong secret
 MAX_LISTED = 5  # reasons in one message
 
 
@@ -65,6 +66,14 @@ class Caller:
         )
 
 
+class KeyRefusal(StrEnum):
+    """Why a key is not accepted. Counted, never sent: the caller learns only that it is not valid."""
+
+    WRONG = "key_wrong"  # an unknown id, or a wrong secret
+    EXPIRED = "key_expired"
+    REVOKED = "key_revoked"
+
+
 class Keyring:
     """The API keys as last read from the database."""
 
@@ -89,29 +98,23 @@ class Keyring:
         except ValueError:  # no such key, or a time edited by hand
             return math.inf
 
-    def principal(self, presented: str, now: datetime) -> Principal | None:
-        """None unless the text is a known, live key with the right secret."""
-        key = self._keys.get(key_id_of(presented) or "")
-        if key is None or not key.accepts(presented, now):
-            return None
+    def principal(self, presented: str, now: datetime) -> Principal | KeyRefusal:
+        """The principal, if the text is a known, live key with the right secret."""
+        key = self._keys.get(key_id_of(presented) or "", NO_KEY)
+        if not key.has_secret(presented):
+            return KeyRefusal.WRONG
+        if not key.is_live(now):
+            return KeyRefusal.REVOKED if key.revoked_at else KeyRefusal.EXPIRED
         return Principal(key.key_id, key.scopes)
 
 
-@lru_cache(maxsize=8)  # called for every request while no key exists
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def check_exposure(host: str, keyring: Keyring) -> None:
-    """Without keys anyone who reaches the port may score, so the port must not be reachable from other machines."""
-    if not keyring.has_seen_keys and not is_loopback(host):
+def check_exposure(host: str, is_credential_required: bool) -> None:
+    """Otherwise anyone who reaches the port may score, so the port must not be reachable from other machines."""
+    if not is_credential_required and not is_loopback(host):
         raise InvalidSettings(
             [
-                "NORMALCY_HOST is not a loopback address and no API key exists: "
-                "create one with `normalcy keys create`, or listen on 127.0.0.1."
+                "NORMALCY_HOST is not a loopback address and no API key exists: create one with "
+                "`normalcy keys create`, set NORMALCY_JWT_ISSUERS_FILE, or listen on 127.0.0.1."
             ]
         )
 

@@ -51,18 +51,25 @@ def choose_backend(settings: Settings) -> Backend:
     return Backend("tensorflow", device, lambda stored: tensorflow_executor.load_on_tensorflow(stored, device))
 
 
-def load_model(models_dir: Path, backend: Backend, site: str, version: str) -> LoadedModel:
+def load_model(models_dir: Path, backend: Backend, site: str, version: str, sha256: str | None = None) -> LoadedModel:
     """Read a version, verify its digests, run its golden cases on this backend, and score once to warm up.
 
-    Raises UnknownSite, UnknownVersion or InvalidArtefact.
+    `sha256` is the digest on record, if there is one. Raises UnknownSite, UnknownVersion or InvalidArtefact.
     """
     model = backend.load(load(models_dir, site, version))
+    check_digest(model, sha256)
     result = check_model(model)
     if result.failed:
         failures = f"{result.failed} of {result.cases} golden cases are not reproduced"
         raise InvalidArtefact(GOLDEN, f"{failures} on {backend.name}, {backend.device}.")
     score(model, [ScoreQuery(case.patient, case.diameter_mm) for case in model.stored.golden[:1]])
     return model
+
+
+def check_digest(model: LoadedModel, sha256: str | None) -> None:
+    """Raises InvalidArtefact if there is a digest on record, and it is another one."""
+    if sha256 not in (None, model.ref.sha256):
+        raise InvalidArtefact(SUMS, WRONG_DIGEST.format(site=model.ref.site, version=model.ref.version))
 
 
 class LoadedModels:
@@ -115,8 +122,7 @@ class LoadedModels:
         model = self._take_from_memory((site, version))
         if model is None:
             model = await asyncio.shield(self._load((site, version)))
-        if sha256 not in (None, model.ref.sha256):
-            raise InvalidArtefact(SUMS, WRONG_DIGEST.format(site=site, version=version))
+        check_digest(model, sha256)
         self._cache(model)
         return model
 

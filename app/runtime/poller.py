@@ -5,7 +5,7 @@ The contract allows two seconds.
 
 import asyncio
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import NamedTuple
 
 import structlog
@@ -14,8 +14,9 @@ from app.clock import utc_now
 from app.database.activations import Activation, activations_since, current_activations
 from app.database.engine import Connection, Database
 from app.database.keys import list_keys
-from app.database.migrate import FEWEST_AHEAD, partitions_ahead
+from app.database.migrate import MIN_MONTHS_AHEAD, partitions_ahead
 from app.errors import DatabaseUnavailable, NormalcyError
+from app.inference.executor import LoadedModel
 from app.observability import describe_failure
 from app.runtime.credentials import Keyring
 from app.runtime.models import LoadedModels
@@ -35,6 +36,9 @@ class WantedVersion(NamedTuple):
     sha256: str | None = None
     has_record: bool = True
 
+    def is_version_of(self, model: LoadedModel | None) -> bool:
+        return model is not None and (self.site, self.version, self.sha256) == astuple(model.ref)
+
 
 @dataclass(frozen=True, slots=True)
 class UnusableVersion:
@@ -53,7 +57,7 @@ class DatabasePoller:
         self._log = structlog.get_logger("poller")
         self._partitions_checked = -PARTITION_CHECK_SECONDS
         self.unusable: dict[str, UnusableVersion] = {}  # by site
-        self.months_ahead = FEWEST_AHEAD  # for which the audit has partitions
+        self.months_ahead = MIN_MONTHS_AHEAD  # for which the audit has partitions
 
     async def start(self) -> None:
         """Reads everything once, before the first request. A site whose current version is unusable is not served."""
@@ -74,17 +78,21 @@ class DatabasePoller:
             except Exception as error:  # noqa: BLE001 - after any other failure, too, polling must go on
                 self._log.error("refresh failed", **describe_failure(error))
 
-    async def refresh(self) -> None:
-        """Reads keys and new activations, and retries versions that could not be used."""
+    async def refresh(self, just_loaded: LoadedModel | None = None) -> None:
+        """Reads keys and new activations, and retries versions that could not be used.
+
+        `just_loaded` is the model of an activation that this process committed. It is taken as it is, so that the
+        activation cannot fail here any more, even if its files have changed since.
+        """
         async with self._refreshing:
             async with self._database.reading() as connection:
                 keys = await list_keys(connection)
                 activations = await activations_since(connection, self._last_activation)
                 await self._count_partitions(connection)
             self._keyring.replace(keys)
-            newest = {wanted.site: wanted for wanted in (*self._to_retry(), *map(_wanted, activations))}
+            newest = {wanted.site: wanted for wanted in (*self._to_retry(just_loaded), *map(_wanted, activations))}
             for wanted in newest.values():
-                if await self._make_current(wanted):
+                if await self._make_current(wanted, just_loaded):
                     self._log.info("version activated", **asdict(self._loaded_models.find_current(wanted.site).ref))
             self._last_activation = max([self._last_activation, *(activation.id for activation in activations)])
 
@@ -93,18 +101,22 @@ class DatabasePoller:
             self.months_ahead = await partitions_ahead(connection, utc_now())
             self._partitions_checked = time.monotonic()
 
-    def _to_retry(self) -> list[WantedVersion]:
+    def _to_retry(self, just_loaded: LoadedModel | None) -> list[WantedVersion]:
         now = time.monotonic()
-        return [unusable.wanted for unusable in self.unusable.values() if unusable.retry_at <= now]
+        unusable = self.unusable.values()
+        return [each.wanted for each in unusable if each.retry_at <= now or each.wanted.is_version_of(just_loaded)]
 
-    async def _make_current(self, wanted: WantedVersion) -> bool:
+    async def _make_current(self, wanted: WantedVersion, just_loaded: LoadedModel | None = None) -> bool:
         """False if it cannot be used; it is then tried again later."""
         if not wanted.has_record:
             self._reject(wanted, NO_RECORD)
             return False
         try:
-            version = wanted.version or await self._loaded_models.highest_version(wanted.site)
-            model = await self._loaded_models.fetch(wanted.site, version, wanted.sha256)
+            if just_loaded is not None and wanted.is_version_of(just_loaded):
+                model = just_loaded
+            else:
+                version = wanted.version or await self._loaded_models.highest_version(wanted.site)
+                model = await self._loaded_models.fetch(wanted.site, version, wanted.sha256)
         except NormalcyError as error:
             self._reject(wanted, str(error))
             return False

@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any
 
 import app
+from app.audit.author import chains_to_adopt, open_author
+from app.audit.recorded_request import SubjectHasher, subject_hasher
 from app.audit.refusals import RefusalRecorder
-from app.audit.subject import SubjectHasher, subject_hasher
 from app.audit.writer import AuditWriter
 from app.build_info import UNKNOWN, source_commit
 from app.clock import utc_now
@@ -19,13 +20,24 @@ from app.database.engine import Database, open_database
 from app.database.migrate import upgrade
 from app.database.schema_checks import check_database
 from app.database.sqlite import serve_lock
+from app.inference.answer_columns import Scored
 from app.inference.microbatch import MicroBatcher
-from app.inference.scoring import Scored, score_with_tails
+from app.inference.scoring import score_with_tails
 from app.observability import Metrics, make_metrics
+from app.runtime.authentication import Authenticator
+from app.runtime.batches import BatchLane
 from app.runtime.checkpoints import Checkpoints
 from app.runtime.credentials import Keyring, check_exposure, check_login
+from app.runtime.drawing import DrawingThread
+from app.runtime.idempotent_answers import IdempotentAnswers
+from app.runtime.issuer_keys import IssuerKeys
+from app.runtime.issuers import read_issuers
 from app.runtime.models import Backend, LoadedModels, choose_backend
 from app.runtime.poller import DatabasePoller
+from app.runtime.rasteriser import Rasteriser
+from app.runtime.rate_limits import LockOuts, RateLimiter
+from app.runtime.tokens import TokenVerifier
+from app.runtime.verification import VerificationState
 from app.schemas.answers import ServiceInfo
 from app.settings import Settings
 
@@ -36,6 +48,7 @@ class Runtime:
     database: Database
     loaded_models: LoadedModels
     keyring: Keyring
+    tokens: TokenVerifier
     poller: DatabasePoller
     writer: AuditWriter
     checkpoints: Checkpoints
@@ -43,13 +56,26 @@ class Runtime:
     service_info: ServiceInfo
     login_warnings: tuple[dict[str, str], ...] = ()  # about the database login, found at the start
     clock: Callable[[], datetime] = utc_now
+    verification: VerificationState = field(default_factory=VerificationState)
     is_draining: bool = False  # set when the process is asked to stop: not ready any more, still answering
+    answers: IdempotentAnswers = field(init=False)
+    authenticator: Authenticator = field(init=False)
+    limiter: RateLimiter = field(init=False)
+    lock_outs: LockOuts = field(default_factory=LockOuts)
     batcher: MicroBatcher[Scored] = field(init=False)
+    batches: BatchLane = field(init=False)
+    drawing: DrawingThread = field(init=False)
+    rasteriser: Rasteriser = field(init=False)
     refusals: RefusalRecorder = field(init=False)
     hasher: SubjectHasher = field(init=False)
 
     def __post_init__(self) -> None:
+        self.answers = IdempotentAnswers(self.database, lambda: self.clock())
+        self.authenticator = Authenticator(self.keyring, self.tokens, self.metrics)
+        self.limiter = RateLimiter(self.settings.rate_per_second, self.settings.rate_burst)
         self.batcher = MicroBatcher(score_with_tails)
+        self.batches = BatchLane()
+        self.drawing, self.rasteriser = DrawingThread(), Rasteriser()
         self.refusals = RefusalRecorder(self.writer, self.metrics)
         self.hasher = subject_hasher(self.settings)
 
@@ -58,6 +84,7 @@ class Runtime:
 async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
     """Raises a NormalcyError if this process must not serve."""
     async with AsyncExitStack() as stack:
+        issuers = read_issuers(settings.jwt_issuers_file)
         backend = await asyncio.to_thread(choose_backend, settings)
         info = service_info(settings, backend)
         database = open_database(settings)
@@ -73,23 +100,27 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
         stack.push_async_callback(polled.close)
         poller = DatabasePoller(polled, loaded_models, keyring)
         await poller.start()
-        check_exposure(settings.host, keyring)
+        tokens = TokenVerifier(IssuerKeys(issuer) for issuer in issuers)
+        check_exposure(settings.host, keyring.has_seen_keys or bool(issuers))
+        await _read_issuer_keys(tokens, metrics)
         facts = process_facts(settings) | {
             "service": asdict(info),
             "models": [asdict(model.ref) for model in loaded_models.loaded],
         }
-        writer = AuditWriter(database.appender(), facts, metrics, budget_seconds=settings.audit_budget_seconds)
+        author = await open_author(settings, database, facts)
+        writer = AuditWriter(database.appender(), author, metrics, budget_seconds=settings.audit_budget_seconds)
         checkpoints = Checkpoints(database, settings.data_dir, utc_now, metrics)
         stack.push_async_callback(checkpoints.take)  # the last one, after the chain was sealed
         stack.push_async_callback(writer.stop)
-        await writer.start()
-        for task in (poller.run(), checkpoints.run()):
+        await writer.start(await chains_to_adopt(database))
+        for task in (poller.run(), checkpoints.run(), *(keys.run() for keys in tokens.issuers)):
             stack.push_async_callback(_cancel, asyncio.create_task(task))
         runtime = Runtime(
             settings,
             database,
             loaded_models,
             keyring,
+            tokens,
             poller,
             writer,
             checkpoints,
@@ -97,7 +128,11 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
             info,
             login_warnings,
         )
+        stack.push_async_callback(_cancel, asyncio.create_task(runtime.answers.run()))
         stack.callback(runtime.refusals.close)
+        stack.callback(runtime.batches.close)
+        stack.callback(runtime.drawing.close)
+        stack.push_async_callback(runtime.rasteriser.close)
         yield runtime
 
 
@@ -114,6 +149,12 @@ def process_facts(settings: Settings) -> dict[str, Any]:
         "process": os.getpid(),
         "settings_sha256": settings.fingerprint(),
     }
+
+
+async def _read_issuer_keys(tokens: TokenVerifier, metrics: Metrics) -> None:
+    await asyncio.gather(*(keys.start() for keys in tokens.issuers))
+    for keys in tokens.issuers:
+        metrics.issuer_keys_age_seconds.labels(keys.issuer.issuer).set_function(lambda keys=keys: keys.age_seconds)  # type: ignore[misc]
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

@@ -1,6 +1,7 @@
 """The responses to measurements: the one definition of every field, its meaning, unit and range.
 
-Plain frozen dataclasses: the scorer fills them, `app.formats.response` rounds and encodes them, FastAPI documents them.
+Plain frozen dataclasses: `app.inference.answer_columns` fills them with rounded numbers, `app.formats.response` encodes
+them, FastAPI documents them.
 Field order is the order on the wire. No field has a default: every response has them all, some of them null.
 """
 
@@ -10,10 +11,9 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, dataclass_transfo
 
 from pydantic import ConfigDict, Field
 
-from app.domain.convention import Edge, Modality, Phase
-from app.domain.reliability import ReasonCode
-from app.domain.score import Position, Verdict
-from app.schemas.base import REQUEST_ID, SHA256
+from app.domain.query import Edge, Modality, Phase
+from app.domain.score import Position, ReasonCode, Verdict
+from app.schemas.base import SHA256, RequestId
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 
 
-class _Closed:
+class Closed:
     """Objects of these classes have no fields but the ones listed."""
 
     __slots__ = ()
@@ -33,19 +33,23 @@ class _Closed:
 
 
 @dataclass_transform(frozen_default=True)
-def _part(cls: type[T]) -> type[T]:
+def part(cls: type[T]) -> type[T]:
     """A dataclass that mypy holds to be frozen. At run time it is not: making a frozen one takes five times as long."""
     return dataclass(slots=True)(cls)
 
 
 @dataclass_transform(frozen_default=True)
-def _composed(cls: type[T]) -> type[T]:
-    """The same for classes that others are composed of, which slots do not allow."""
+def composed(cls: type[T]) -> type[T]:
+    """The same for classes that others are composed of, which slots do not allow.
+
+    A dataclass takes the fields of its last base first. Bases are therefore listed from the end of the object to its
+    beginning: `(_Explained, Answer, _ScoreHead)` is head, answer, explanation on the wire.
+    """
     return dataclass(cls)
 
 
-@_part
-class Hdi(_Closed):
+@part
+class Hdi(Closed):
     """The shortest interval of the score that contains the probability."""
 
     probability: Annotated[float, Field(description="Probability contained in the interval.", ge=0.5, le=0.99)]
@@ -54,8 +58,8 @@ class Hdi(_Closed):
     width: Annotated[float, Field(description="`high` minus `low`.", ge=0)]
 
 
-@_part
-class Exceedance(_Closed):
+@part
+class Exceedance(Closed):
     """The probabilities on both sides of a threshold."""
 
     threshold: Annotated[float, Field(description="The threshold, a score.", ge=-10, le=10)]
@@ -63,8 +67,8 @@ class Exceedance(_Closed):
     probability_below: Annotated[Probability, Field(description="Probability that the score is below the threshold.")]
 
 
-@_part
-class Score(_Closed):
+@part
+class Score(Closed):
     """The normalcy score: by how many standard deviations the diameter exceeds the expected one."""
 
     expected_ns: Annotated[
@@ -77,16 +81,16 @@ class Score(_Closed):
     ]
 
 
-@_part
-class ScoreWithMeasurementError(_Closed):
+@part
+class ScoreWithMeasurementError(Closed):
     """The score of the error-free diameter under a flat prior."""
 
     hdi: Hdi
     exceedance: Annotated[tuple[Exceedance, ...], Field(description="One for each threshold, in order.")]
 
 
-@_part
-class IntervalMm(_Closed):
+@part
+class IntervalMm(Closed):
     """An interval of diameters."""
 
     probability: Annotated[Probability, Field(description="Probability contained in the interval.")]
@@ -94,8 +98,8 @@ class IntervalMm(_Closed):
     high: Annotated[float, Field(description="Its upper end in mm.")]
 
 
-@_part
-class DiameterAtThreshold(_Closed):
+@part
+class DiameterAtThreshold(Closed):
     """Quantiles of the diameter whose score is the threshold, f1 + threshold · exp(f2)."""
 
     threshold: Annotated[float, Field(description="The threshold, a score.")]
@@ -107,8 +111,8 @@ class DiameterAtThreshold(_Closed):
     high: Annotated[float, Field(description="97.5% quantile in mm.")]
 
 
-@_part
-class Reference(_Closed):
+@part
+class Reference(Closed):
     """What is expected for reference people of this age, sex, height and weight.
 
     Every other number can be recomputed from the first four and the diameter.
@@ -132,8 +136,8 @@ class Reference(_Closed):
     ]
 
 
-@_part
-class NotApplicable(_Closed):
+@part
+class NotApplicable(Closed):
     """Why a comparator is null."""
 
     code: Annotated[NotApplicableCode, Field(description="For programs.")]
@@ -141,8 +145,8 @@ class NotApplicable(_Closed):
     message: Annotated[str, Field(description="The same for people.")]
 
 
-@_part
-class Comparators(_Closed):
+@part
+class Comparators(Closed):
     """Older methods for the same comparison; null where one does not apply."""
 
     linear_z: Annotated[float | None, Field(description="Z-score from linear regression with a constant spread.")]
@@ -153,16 +157,16 @@ class Comparators(_Closed):
     not_applicable: Annotated[tuple[NotApplicable, ...], Field(description="Why a Z-score is null.")]
 
 
-@_part
-class Reason(_Closed):
+@part
+class Reason(Closed):
     """Why the score needs caution or is withheld."""
 
     code: Annotated[ReasonCode, Field(description="For programs.")]
     message: Annotated[str, Field(description="The same for people.")]
 
 
-@_part
-class Reliability(_Closed):
+@part
+class Reliability(Closed):
     """How far to trust the score, judged from who was measured and how, never from the diameter."""
 
     verdict: Annotated[Verdict, Field(description="With `not_reliable` the score is withheld.")]
@@ -171,8 +175,8 @@ class Reliability(_Closed):
     reasons: Annotated[tuple[Reason, ...], Field(description="Empty if the verdict is `ok`.")]
 
 
-@_part
-class Advisory(_Closed):
+@part
+class Advisory(Closed):
     """What a reader should know beside the score. An advisory never withholds anything."""
 
     code: Annotated[AdvisoryCode, Field(description="For programs.")]
@@ -180,9 +184,9 @@ class Advisory(_Closed):
     message: Annotated[str, Field(description="The same for people.")]
 
 
-@_composed
-class Answer(_Closed):
-    """All numbers of one measurement, at full precision when they come from the scorer."""
+@composed
+class Answer(Closed):
+    """All numbers of one measurement."""
 
     score: Annotated[Score | None, Field(description="null where it is withheld: verdict `not_reliable`.")]
     score_with_measurement_error: Annotated[
@@ -198,16 +202,16 @@ class Answer(_Closed):
         return self.score.position if self.score else "not_assessed"
 
 
-@_part
-class Summary(_Closed):
+@part
+class Summary(Closed):
     """The result in words."""
 
     clinician: Annotated[str, Field(description="One sentence for the clinician.")]
     patient: Annotated[str, Field(description="A few plain sentences for the patient or the parents.")]
 
 
-@_part
-class ModelConvention(_Closed):
+@part
+class ModelConvention(Closed):
     """How the diameters of the training people were measured; null where it was not stated."""
 
     edge: Annotated[Edge | None, Field(description="Which edges of the wall were measured.")]
@@ -215,8 +219,8 @@ class ModelConvention(_Closed):
     modality: Annotated[Modality | None, Field(description="The imaging modality.")]
 
 
-@_part
-class ModelProvenance(_Closed):
+@part
+class ModelProvenance(Closed):
     """The model that computed the score."""
 
     site: Annotated[str, Field(description="The site.")]
@@ -227,8 +231,8 @@ class ModelProvenance(_Closed):
     convention: ModelConvention
 
 
-@_part
-class ServiceInfo(_Closed):
+@part
+class ServiceInfo(Closed):
     """Which program answered: the same for all responses of a process."""
 
     version: Annotated[str, Field(description="Version of the program.")]
@@ -237,8 +241,8 @@ class ServiceInfo(_Closed):
     device: Annotated[str, Field(description="The device that it runs on.")]
 
 
-@_part
-class Provenance(_Closed):
+@part
+class Provenance(Closed):
     """Where the numbers come from."""
 
     model: ModelProvenance
@@ -247,71 +251,131 @@ class Provenance(_Closed):
     intended_use: Annotated[str, Field(description="What the model may be used for.")]
 
 
-@_composed
-class _Who(_Closed):
+@composed
+class _Who(Closed):
     age_years: Annotated[float, Field(description="Age in years.")]
     reference_sex: Annotated[Literal["male", "female"], Field(description="The sex of the reference group.")]
     height_cm: Annotated[float, Field(description="Height in cm.")]
     weight_kg: Annotated[float, Field(description="Weight in kg.")]
 
 
-@_composed
-class _Measured(_Closed):
+@composed
+class _Measured(Closed):
     diameter_mm: Annotated[float, Field(description="The measured diameter in mm.")]
 
 
-@_composed
-class _BodySizes(_Closed):
+@composed
+class _BodySizes(Closed):
     bsa_m2: Annotated[float, Field(description="Body surface area in m².")]
     bsa_formula: Annotated[Literal["Haycock"], Field(description="The formula of the body surface area.")]
     bmi_kg_m2: Annotated[float, Field(description="Body mass index in kg/m².")]
 
 
-@_composed
+@composed
 class PatientInput(_BodySizes, _Who):
     """The patient as the service read the request, with the body sizes that follow."""
 
 
-@_composed
+@composed
 class MeasurementInput(_BodySizes, _Measured, _Who):
     """The measurement as the service read the request, with the body sizes that follow."""
 
 
-RequestId = Annotated[
-    str, Field(description="As in `X-Request-ID`.", pattern=REQUEST_ID, examples=["echo-lab-7.2026-11-15"])
-]
-
-
-@_composed
-class _Site(_Closed):
+@composed
+class _Site(Closed):
     site: Annotated[str, Field(description="The site.")]
 
 
-@_composed
-class _ScoreHead(_Closed):
+@composed
+class _ScoreHead(Closed):
     request_id: RequestId
     site: Annotated[str, Field(description="The site.")]
     input: MeasurementInput
 
 
-@_composed
-class _Explained(_Closed):
+@composed
+class _Explained(Closed):
     summary: Summary
     provenance: Provenance
 
 
-@_composed
+@composed
+class _ItemHead(Closed):
+    index: Annotated[int, Field(description="The position of the item in the request, counted from 0.", ge=0)]
+    id: Annotated[str | None, Field(description="The `id` of the item, if it has one.")]
+
+
+@composed
+class _ItemScore(Closed):
+    model: Annotated[int, Field(description="Which element of `provenance` the model is, counted from 0.", ge=0)]
+    site: Annotated[str, Field(description="The site.")]
+    input: MeasurementInput
+
+
+@composed
+class BatchScore(Answer, _ItemScore, _ItemHead):
+    """One item of a batch that was scored: the single response without its sentences."""
+
+
+@part
+class ItemError(Closed):
+    """What is wrong with one field of an item."""
+
+    code: Annotated[str, Field(description="For programs.")]
+    field: Annotated[str, Field(description="Dotted path of the field in the item; empty: the whole item.")]
+    message: Annotated[str, Field(description="The same for people: the field, its unit and what is allowed.")]
+
+
+@composed
+class _ItemErrors(Closed):
+    errors: Annotated[tuple[ItemError, ...], Field(description="Every error of the item.")]
+
+
+@composed
+class BatchError(_ItemErrors, _ItemHead):
+    """One item of a batch that has no score."""
+
+
+@composed
+class BatchResponse(Closed):
+    """All items of a batch, in order."""
+
+    request_id: RequestId
+    succeeded: Annotated[int, Field(description="Items with a score.", ge=0)]
+    failed: Annotated[int, Field(description="Items with errors.", ge=0)]
+    provenance: Annotated[tuple[Provenance, ...], Field(description="One per model used.")]
+    results: Annotated[tuple[BatchScore | BatchError, ...], Field(description="One per item, in order.")]
+
+
+@part
+class BatchSummary(Closed):
+    """What the last line of a stream says about all lines before it."""
+
+    succeeded: Annotated[int, Field(description="Items with a score.", ge=0)]
+    failed: Annotated[int, Field(description="Items with errors.", ge=0)]
+    request_id: RequestId
+    provenance: Annotated[tuple[Provenance, ...], Field(description="One per model used.")]
+
+
+@part
+class BatchEnd(Closed):
+    """The last line of a stream."""
+
+    summary: BatchSummary
+
+
+@composed
 class StudyResult(_Explained, Answer, _Site):
     """One measurement of a study."""
 
 
-@_composed
+@composed
 class ScoreResponse(_Explained, Answer, _ScoreHead):
     """One measurement."""
 
 
-@_composed
-class StudyResponse(_Closed):
+@composed
+class StudyResponse(Closed):
     """All measurements of one study."""
 
     request_id: RequestId

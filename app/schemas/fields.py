@@ -13,7 +13,15 @@ from pydantic import BaseModel
 
 from app.domain import limits as domain
 from app.domain.limits import Limit
-from app.schemas.requests import UNIT, MeasurementFields, OptionFields, PatientFields, StudyRequest
+from app.schemas.requests import (
+    UNIT,
+    BatchRequest,
+    ChartRequest,
+    MeasurementFields,
+    OptionFields,
+    PatientFields,
+    StudyRequest,
+)
 
 Json = Mapping[str, Any]
 Kind = Literal["number", "text", "choice", "flag", "array", "object"]
@@ -27,7 +35,6 @@ KINDS: dict[str, Kind] = {
 }
 ENDS = {"number": ("minimum", "maximum"), "text": ("minLength", "maxLength"), "array": ("minItems", "maxItems")}
 
-BATCH_ITEMS = Limit("items", "items", 0, 10_000)
 # Ranges that concern two fields, each listed after the field that carries its validator.
 CROSS_FIELD = {"weight_kg": domain.BMI, "diameter_mm": domain.DIAMETER_FROM_SCHOOL_AGE}
 
@@ -84,9 +91,11 @@ def request_limits() -> tuple[Limit, ...]:
     """Every allowed range, required fields first and counts last, then the advisory ones."""
     parts = (PatientFields, OptionFields, MeasurementFields, StudyRequest)
     fields = {name: field for part in parts for name, field in spec(part).fields.items()}
+    fields["visits"] = spec(ChartRequest).fields["visits"]  # the others of a chart are those of a score
+    fields["items"] = spec(BatchRequest).fields["items"]
     numbers = [number for field in fields.values() for number in _numbers(field)]
     counts = [field.limit for field in fields.values() if field.kind != "number" and field.unit]
-    return (*sorted(numbers, key=lambda limit: limit.default is not None), *counts, BATCH_ITEMS, *domain.ADVISORY)
+    return (*sorted(numbers, key=lambda limit: limit.default is not None), *counts, *domain.ADVISORY)
 
 
 @cache

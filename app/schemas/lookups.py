@@ -23,9 +23,14 @@ WarningCode = Literal[
     "partitions_run_out",
     "no_live_key",
     "key_expires_soon",
+    "issuer_keys_not_read",
     "checkpoint_failed",
     "checkpoint_late",
+    "checkpoint_not_published",
     "audit_chains_lost",
+    "audit_foreign_rows",
+    "audit_not_verified",
+    "audit_tampered",
 ]
 DamageCode = Literal[
     "MUTATED",
@@ -38,6 +43,9 @@ DamageCode = Literal[
     "REWRITTEN",
     "EMPTIED",
     "UNGUARDED",
+    "UNSIGNED",
+    "BAD_SIGNATURE",
+    "CHECKPOINT_GONE",
 ]
 
 
@@ -211,7 +219,7 @@ class AuditRecord(Schema):
 
     record_id: str = Field(description="Id of the record (UUIDv7).")
     request_id: str | None = Field(description="Id of the request; null: the record concerns none, or several.")
-    item: int | None = Field(default=None, description="Index of the measurement in a study; null otherwise.")
+    item: int | None = Field(default=None, description="Index in a study or a batch; null otherwise.")
     kind: str = Field(default="", description="What was recorded.", examples=["score", "refusal", "read"])
     at: str = Field(default="", description="When; UTC, RFC 3339.")
     principal: str = Field(default="", description="Id of the API key, or who else caused the record.")
@@ -236,7 +244,7 @@ class DamagedRecord(Damage):
     """A recorded score that differs from what was hashed."""
 
     record_id: str = Field(description="Id of the record (UUIDv7).")
-    item: int | None = Field(description="Index of the measurement in a study; null otherwise.")
+    item: int | None = Field(description="Index in a study or a batch; null otherwise.")
 
 
 class Replay(ResponseBody):

@@ -45,6 +45,13 @@ class TrainingRanges(Schema):
     bmi_kg_m2: Range = Field(description="Body mass index in kg/m².")
 
 
+class BmiCurve(Schema):
+    """Median body mass index of groups of people of one sex, in the order of age."""
+
+    age_years: list[float] = Field(description="Median age of each group in years, rising.")
+    bmi_kg_m2: list[float] = Field(description="Median body mass index of each group in kg/m².")
+
+
 class TrainingStage(Schema):
     """One stage of the optimisation."""
 
@@ -155,3 +162,6 @@ class ModelCard(ResponseBody):
     width_quantiles: list[float] = Field(description="Quantiles of W2 among the training people, from 0% to 100%.")
     comparators: LeastSquares
     reliability: ReliabilityLimits
+    median_bmi: dict[Literal["male", "female"], BmiCurve] | None = Field(
+        None, description="By sex, at which the reliability map is drawn; null: the version was published without it."
+    )

@@ -1,19 +1,19 @@
-"""Problem details, RFC 9457: the response body, and the table of its kinds.
+"""Problem details, RFC 9457: the response body, the table of its kinds, and the exception that carries one.
 
 `type` is a path on the answering service itself, into the guide that it serves: it leads to the explanation of the
 kind from any host name, without internet, and needs no credential. Details are fixed sentences or come from field
 errors, so that no body repeats what the caller sent, the request id apart.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from app.errors import FieldError
-from app.schemas.base import ResponseBody, Schema
-from app.schemas.errors import CODES
+from app.schemas.base import RequestId, Schema, plain
+from app.schemas.validation import CODES
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "/guide#problem-"
@@ -33,7 +33,7 @@ class InputError(Schema):
     message: str = Field(description="The field, its unit, what is allowed. Never what was sent.")
 
 
-class Problem(ResponseBody):
+class Problem(Schema):
     """There may be further members, as RFC 9457 allows: readiness lists its checks in them."""
 
     model_config = ConfigDict(extra="allow")
@@ -42,6 +42,7 @@ class Problem(ResponseBody):
     title: str = Field(description="The kind of problem, for people.")
     status: int = Field(description="The status of the response.", ge=400, le=599)
     detail: str = Field(description="What to do about it.")
+    request_id: RequestId
     errors: list[InputError] = Field(default_factory=list, description="Every error of the input at once.")
 
 
@@ -60,10 +61,10 @@ class ProblemKind:
 NOT_JSON = ProblemKind("not-json", 400, "Invalid JSON", "The body cannot be read as JSON. See `errors`.")
 BAD_REQUEST = ProblemKind("bad-request", 400, "Bad request", "The request line or the headers are invalid.")
 NO_CREDENTIAL = ProblemKind(
-    "no-credential", 401, "Authentication required", "Send a valid API key as `Authorization: Bearer …`."
+    "no-credential", 401, "Authentication required", "Send a valid API key or token as `Authorization: Bearer …`."
 )
 SCOPE_MISSING = ProblemKind(
-    "scope-missing", 403, "Scope missing", "The API key does not have the scope that this route requires."
+    "scope-missing", 403, "Scope missing", "The API key or token does not have the scope that this route requires."
 )
 UNKNOWN_ROUTE = ProblemKind(
     "unknown-route", 404, "Not found", "There is nothing at this address. /docs lists all routes."
@@ -78,15 +79,31 @@ UNKNOWN_RECORD = ProblemKind("unknown-record", 404, "Unknown record", "The audit
 METHOD_NOT_ALLOWED = ProblemKind(
     "method-not-allowed", 405, "Method not allowed", "The `Allow` header lists the methods that this address accepts."
 )
+NOT_ACCEPTABLE = ProblemKind(
+    "not-acceptable",
+    406,
+    "No acceptable media type",
+    "The header `Accept` must allow one of application/json, image/svg+xml and image/png.",
+)
 STILL_ANSWERING = ProblemKind(
     "still-answering", 409, "Request still in progress", "Try again later with the same Idempotency-Key."
 )
 BODY_TOO_LARGE = ProblemKind("body-too-large", 413, "Body too large", "The body may have at most 16 KiB.")
+BATCH_TOO_LARGE = ProblemKind(
+    "body-too-large", 413, "Body too large", "The body may have at most 8 MiB. Send more items as application/x-ndjson."
+)
+LINE_TOO_LONG = ProblemKind("line-too-long", 413, "Line too long", "A line of a stream may have at most 64 KiB.")
 WRONG_MEDIA_TYPE = ProblemKind(
     "wrong-media-type",
     415,
     "Unsupported media type",
     "Send JSON as `application/json`; /docs names what else it takes.",
+)
+BATCH_MEDIA_TYPE = ProblemKind(
+    "wrong-media-type",
+    415,
+    "Unsupported media type",
+    "Send application/json, application/x-ndjson or text/csv, in UTF-8 and without a content encoding.",
 )
 INPUT_REFUSED = ProblemKind(
     "input-refused", 422, "Invalid input", "See `errors` for everything that is wrong, by field."
@@ -116,8 +133,10 @@ PROBLEMS = (
     UNKNOWN_VERSION,
     UNKNOWN_RECORD,
     METHOD_NOT_ALLOWED,
+    NOT_ACCEPTABLE,
     STILL_ANSWERING,
     BODY_TOO_LARGE,
+    LINE_TOO_LONG,
     WRONG_MEDIA_TYPE,
     INPUT_REFUSED,
     KEY_REUSED,
@@ -131,17 +150,28 @@ PROBLEMS = (
 )
 
 
+class ProblemException(Exception):
+    """Raised anywhere in a request to answer it with a problem."""
+
+    def __init__(self, problem: ProblemKind, errors: Sequence[FieldError] = (), detail: str | None = None) -> None:
+        super().__init__(problem.slug)
+        self.problem, self.errors = problem, tuple(errors)
+        self.detail = detail or problem.detail
+        self.headers: Mapping[str, str] = {}
+
+    @property
+    def codes(self) -> list[str]:
+        """What the audit may record of it: error codes, never values."""
+        return sorted({error.code for error in self.errors}) or [self.problem.slug]
+
+
 def problem_body(
     kind: ProblemKind, request_id: str, errors: Sequence[FieldError] = (), detail: str | None = None
 ) -> dict[str, Any]:
     """`detail` replaces the fixed sentence where the service knows more; it must not come from the caller."""
-    body: dict[str, Any] = {
-        "type": kind.type,
-        "title": kind.title,
-        "status": kind.status,
-        "detail": detail or kind.detail,
-        "request_id": request_id,
-    }
+    body = Problem(
+        type=kind.type, title=kind.title, status=kind.status, detail=detail or kind.detail, request_id=request_id
+    )
     if errors:
-        body["errors"] = [asdict(error) for error in errors]
-    return body
+        body.errors = [InputError.model_validate(error, from_attributes=True) for error in errors]
+    return plain(body)

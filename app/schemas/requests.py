@@ -2,7 +2,7 @@
 
 Types are strict: `true` and `"30"` are not numbers, whole numbers are. The rules that concern two fields (body mass
 index, smallest diameter for the age) are validators of the second field, so that they run even where a third one is
-wrong. `app.schemas.errors` turns what pydantic finds into messages; `app.schemas.fields` reads these models to
+wrong. `app.schemas.validation` turns what pydantic finds into messages; `app.schemas.fields` reads these models to
 derive table columns, command-line options and `GET /v1/limits` from them.
 """
 
@@ -13,6 +13,7 @@ from pydantic import (
     AfterValidator,
     ConfigDict,
     Field,
+    SkipValidation,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
     WrapValidator,
@@ -22,15 +23,14 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from app.domain import limits
-from app.domain.convention import Convention, Edge, Modality, Phase
 from app.domain.limits import Limit, diameter_limit
 from app.domain.patient import Patient, Sex, bmi_kg_m2
-from app.domain.query import ScoreQuery
+from app.domain.query import Convention, Edge, Modality, Phase, ScoreQuery
 from app.schemas.base import PLAIN_TEXT, Schema
 
 CURRENT = "current"
 UNIT = "x-unit"  # in the JSON Schema of a field
-MOST_KEYS = 20  # more than any object of a request has; further ones are unknown
+MAX_KEYS = 20  # more than any object of a request has; further ones are unknown
 
 
 def quantity(description: str, unit: str, low: float, high: float) -> Any:
@@ -88,7 +88,7 @@ class Request(Schema):
     @classmethod
     def _leave_out_most_unknown_fields(cls, value: Any) -> Any:
         """Bounds the cost of a hostile body: one of many unknown fields is enough to reject it."""
-        if not isinstance(value, dict) or len(value) <= MOST_KEYS:
+        if not isinstance(value, dict) or len(value) <= MAX_KEYS:
             return value
         known = cls.model_fields
         unknown = next((name for name in value if name not in known), None)
@@ -109,9 +109,15 @@ class StatedConvention(Request):
 NO_CONVENTION = StatedConvention()
 
 
-class PatientFields(Request):
+class AgeField(Request):
     age_years: AgeYears
+
+
+class SexField(Request):
     sex: Literal["male", "female"] = Field(description="The sex of the reference group to compare with.")
+
+
+class BodyFields(Request):
     height_cm: HeightCm
     weight_kg: WeightKg
 
@@ -123,17 +129,15 @@ class PatientFields(Request):
             raise PydanticCustomError("implausible_bmi", "height and weight give an implausible body mass index")
         return weight_kg
 
+
+class PatientFields(BodyFields, SexField, AgeField):
     def to_patient(self) -> Patient:
         return Patient(self.age_years, Sex(self.sex), self.height_cm, self.weight_kg)
 
 
-class MeasurementFields(Request):
+class DiameterFields(Request):
     diameter_mm: DiameterMm
     measurement_sd_mm: MeasurementSdMm = 0.0
-    convention: StatedConvention = Field(
-        default_factory=lambda: NO_CONVENTION, description="How the diameter was measured."
-    )
-    model_version: Name = Field(CURRENT, description="An exact version.")
 
     @field_validator("diameter_mm")
     @classmethod
@@ -145,13 +149,20 @@ class MeasurementFields(Request):
         return diameter_mm
 
 
+class MeasurementFields(DiameterFields):
+    convention: StatedConvention = Field(
+        default_factory=lambda: NO_CONVENTION, description="How the diameter was measured."
+    )
+    model_version: Name = Field(CURRENT, description="An exact version.")
+
+
 class OptionFields(Request):
     thresholds: list[Threshold] = Field(
-        [2.0],
+        default_factory=lambda: [2.0],  # pydantic would copy a default list deeply for every request
         description="Scores for which the probability of exceeding them is given.",
         min_length=1,
         max_length=8,
-        json_schema_extra={UNIT: "numbers"},
+        json_schema_extra={UNIT: "numbers", "default": [2.0]},
     )
     hdi_probability: HdiProbability = 0.95
     include_unreliable: bool = Field(False, description="Give the numbers even where the verdict is `not_reliable`.")
@@ -183,6 +194,20 @@ class ScoreRequest(OptionFields, MeasurementFields, PatientFields):
         return SiteRequest(site, self, self.to_query())
 
 
+class BatchItem(ScoreRequest):
+    """One measurement of a batch, or one row of a file: the single request, and where it belongs."""
+
+    site: Name = Field(description="Where the diameter was measured: the site of a published model.")
+    id: str = Field(
+        default_factory=_not_stated,
+        description="Your own identifier of the item; the response repeats it.",
+        min_length=1,
+        max_length=128,
+        pattern=PLAIN_TEXT,
+        json_schema_extra={UNIT: "characters"},
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class SiteRequest:
     """A validated request, the site that it concerns, and the query that follows from it."""
@@ -200,6 +225,17 @@ class SiteRequest:
     def subject(self) -> str:
         """The caller's own reference, or an empty text. To be stored only as a keyed hash."""
         return self.body.subject
+
+
+class BatchRequest(Request):
+    """Items of a batch. One bad item does not affect the others, so each is validated by itself."""
+
+    items: list[SkipValidation[BatchItem]] = Field(
+        description="Single requests, each with `site` and an optional `id`.",
+        min_length=0,
+        max_length=10_000,
+        json_schema_extra={UNIT: "items"},
+    )
 
 
 class SiteField(Request):
@@ -243,6 +279,39 @@ class StudyRequest(OptionFields, PatientFields):
 SHARED_FIELDS = tuple(name for name in StudyRequest.model_fields if name in ScoreRequest.model_fields)
 
 
+class Visit(DiameterFields, BodyFields, AgeField):
+    """A further measurement of the same patient at another age."""
+
+
+class ChartRequest(OptionFields, MeasurementFields, PatientFields):
+    """A patient to draw among reference people, with a measurement, with several, or without any."""
+
+    diameter_mm: DiameterMm = Field(default_factory=_not_stated)
+    visits: list[Visit] = Field(
+        default_factory=list,
+        description="Further measurements of the same patient, scored by the same version of the model.",
+        min_length=1,
+        max_length=10,
+        json_schema_extra={UNIT: "visits"},
+    )
+
+    @property
+    def has_diameter(self) -> bool:
+        return "diameter_mm" in self.model_fields_set
+
+    def measured(self, site: str) -> SiteRequest | None:
+        """The request that scores the patient's own diameter; None without one."""
+        return self._score_request({}).for_site(site) if self.has_diameter else None
+
+    def visited(self, site: str) -> list[SiteRequest]:
+        """The request that scores each visit alone."""
+        return [self._score_request(dict(visit)).for_site(site) for visit in self.visits]
+
+    def _score_request(self, visit: dict[str, Any]) -> ScoreRequest:
+        own = {name: getattr(self, name) for name in ScoreRequest.model_fields}
+        return ScoreRequest.model_construct(**own | visit)
+
+
 class ActivateRequest(Request):
     """Which version to activate."""
 
@@ -270,4 +339,28 @@ STUDY_EXAMPLES: dict[str, Any] = {
             ],
         }
     }
+}
+BATCH_EXAMPLES: dict[str, Any] = {
+    "two items": {
+        "value": {
+            "items": [
+                {"id": "a", "site": "SoV", **MAN, "diameter_mm": 41, "convention": STATED},
+                {"id": "b", "site": "AA", **MAN, "diameter_mm": 38.5, "convention": STATED},
+            ]
+        }
+    }
+}
+CHART_EXAMPLES: dict[str, Any] = {
+    "one measurement": {"value": {**MAN, "diameter_mm": 41, "convention": STATED}},
+    "no measurement: the curves alone": {"value": MAN},
+    "several visits": {
+        "value": {
+            **MAN,
+            "diameter_mm": 41,
+            "visits": [
+                {"age_years": 49.2, "height_cm": 177, "weight_kg": 80, "diameter_mm": 38.5},
+                {"age_years": 52.1, "height_cm": 176, "weight_kg": 82, "diameter_mm": 40},
+            ],
+        }
+    },
 }

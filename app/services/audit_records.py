@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from app.audit.lookup import LARGEST_PAGE, PAGE, Page, as_dict, find_records
+from app.audit.lookup import MAX_PAGE, PAGE, Page, as_dicts, find_records
 from app.audit.records import NewRecord
 from app.clock import utc_now
 from app.database.engine import Database
@@ -17,34 +17,46 @@ from app.files import new_file
 from app.runtime.command import command_writer, existing_database
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
+from app.schemas.lookups import AuditPage, AuditRecord
 from app.settings import Settings
 
 Json = dict[str, Any]
 Report = Callable[[str, float], None]
 
 
-async def get_records(runtime: Runtime, caller: Caller, request_id: str, cursor: str | None = None) -> Json:
-    """The records of a request, oldest first; in pages, because a trace id may be used for many requests.
+async def get_records(
+    runtime: Runtime, caller: Caller, request_id: str, item: int | None = None, cursor: str | None = None
+) -> AuditPage:
+    """The records of a request, or of one item of it, oldest first.
+
+    In pages, because a batch has many items, and a trace id may be used for many requests.
 
     Raises UnknownRecord if there are none.
     """
-    page = await find_page(runtime, Filter(request_id=request_id), cursor, LARGEST_PAGE)
+    page = await find_page(runtime, Filter(request_id=request_id), cursor, MAX_PAGE, item)
     if not page.records:
         raise UnknownRecord
-    await record_read(runtime, caller, {"request_id": request_id, "cursor": cursor}, len(page.records))
-    return {"records": page.records, "cursor": page.cursor}
+    query = {"request_id": request_id, "item": item, "cursor": cursor}
+    await record_read(runtime, caller, query, len(page.records))
+    return _audit_page(caller, page)
 
 
-async def list_records(runtime: Runtime, caller: Caller, wanted: Filter, cursor: str | None) -> Json:
+async def list_records(runtime: Runtime, caller: Caller, wanted: Filter, cursor: str | None) -> AuditPage:
     page = await find_page(runtime, wanted, cursor, PAGE)
     query = {"from": wanted.start, "to": wanted.end, "site": wanted.site, "cursor": cursor}
     await record_read(runtime, caller, query, len(page.records))
-    return {"records": page.records, "cursor": page.cursor}
+    return _audit_page(caller, page)
 
 
-async def find_page(runtime: Runtime, wanted: Filter, cursor: str | None, limit: int) -> Page:
+def _audit_page(caller: Caller, page: Page) -> AuditPage:
+    """Records are not validated: a damaged one may hold anything, and must be shown all the same."""
+    records = [AuditRecord.model_construct(**record) for record in page.records]
+    return AuditPage(request_id=caller.request_id, records=records, cursor=page.cursor)
+
+
+async def find_page(runtime: Runtime, wanted: Filter, cursor: str | None, limit: int, item: int | None = None) -> Page:
     async with runtime.database.reading() as connection:
-        return await find_records(connection, wanted, cursor, limit)
+        return await find_records(connection, wanted, cursor, limit, item)
 
 
 async def record_read(runtime: Runtime, caller: Caller, query: Json, count: int) -> None:
@@ -107,7 +119,8 @@ async def _stream(database: Database, wanted: Filter, report: Report) -> AsyncGe
         seen = 0
         async for page in stream_records(connection, wanted):
             for linked in page:
-                yield as_dict(linked)
+                for record in as_dicts(linked):
+                    yield record
             seen += len(page)
             report(f"{seen} records", min(1.0, seen / total) if total else 1.0)
 

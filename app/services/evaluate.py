@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.card import ModelRef
-from app.domain.patient import Patient, Sex
-from app.domain.query import ScoreQuery
+from app.domain.query import MeasurementColumns
 from app.formats import figures
-from app.formats.figures import Curve
+from app.formats.figures import Curve, Title, counted_people
 from app.inference.executor import LoadedModel
 from app.inference.measurement_numbers import numbers
-from app.inference.scoring import score
+from app.inference.scoring import score_columns
 from app.maths.moments import Array
-from app.maths.statistics.metrics import (
+from app.maths.statistics import (
     average_precision,
     kolmogorov_distance,
     precision_recall_curve,
@@ -79,12 +78,15 @@ class Evaluated:
     low: Array  # [N]
     high: Array  # [N]
     diameter_mm: Array  # [N]
+    withheld: NDArray[np.bool_]  # [N] for whom the service gives no score
 
 
 def evaluate(model: LoadedModel, table: Table, label: NDArray[np.int64], true_z: Array | None) -> Evaluated:
     """`label` [N] is 1 for people who should score high, 0 for the others."""
-    patients = _patients(table)
-    found = numbers(model, patients, table.diameter_mm)
+    people = MeasurementColumns.of_people(
+        table.age_years, table.male, table.height_cm, table.weight_kg, table.diameter_mm
+    )
+    found = numbers(model, people)
     scores = {
         "E[NS]": found.score.expected_ns,
         "P(NS > 2)": found.score.locations.above_2,
@@ -92,6 +94,7 @@ def evaluate(model: LoadedModel, table: Table, label: NDArray[np.int64], true_z:
         "Altman Z (else linear)": np.where(found.altman_applies, found.altman_z, found.linear_z),
     }
     hdi, healthy = found.score.locations.hdi, label == 0
+    answers = score_columns(model, people).answers()
     pit = found.score.percentile[healthy] / 100.0
     evaluation = Evaluation(
         model=model.ref,
@@ -101,32 +104,53 @@ def evaluate(model: LoadedModel, table: Table, label: NDArray[np.int64], true_z:
         discrimination=_discriminate(scores, label),
         calibration=_calibration(pit) if healthy.any() else None,
         true_z_covered=None if true_z is None else float(np.mean((hdi.low <= true_z) & (true_z <= hdi.high))),
-        **_shares(score(model, [ScoreQuery(p, y) for p, y in zip(patients, table.diameter_mm.tolist(), strict=True)])),
+        **_shares(answers),
     )
-    return Evaluated(evaluation, scores, label, pit, found.score.expected_ns, hdi.low, hdi.high, table.diameter_mm)
+    return Evaluated(
+        evaluation,
+        scores,
+        label,
+        pit,
+        found.score.expected_ns,
+        hdi.low,
+        hdi.high,
+        table.diameter_mm,
+        np.array([answer.score is None for answer in answers]),
+    )
 
 
 def plots(evaluated: Evaluated) -> dict[str, Figure]:
     """Every plot that these people allow, by name."""
+    found = evaluated.evaluation
+    model = f"{found.model.site} {found.model.version} ({found.cohort})"
+    title = Title(model, f"{counted_people(found.people)}, {found.labelled_1} labelled 1")
+    withheld, label = evaluated.withheld, evaluated.label
+    groups = {
+        figures.LABELLED_0: (label == 0) & ~withheld,
+        figures.LABELLED_1: (label == 1) & ~withheld,
+        figures.WITHHELD: withheld,
+    }
     drawn = {
-        "scores": figures.score_intervals(evaluated.expected_ns, evaluated.low, evaluated.high, evaluated.diameter_mm),
+        "scores": figures.score_intervals(
+            evaluated.expected_ns, evaluated.low, evaluated.high, evaluated.diameter_mm, groups, title.of("Scores")
+        ),
         "shares": figures.share_bars(
-            {"verdict": evaluated.evaluation.verdicts, "position": evaluated.evaluation.positions}
+            {"verdict": found.verdicts, "position": found.positions}, title.of("Verdicts and positions")
         ),
     }
-    if evaluated.evaluation.discrimination:
+    if found.discrimination:
         roc, precision = _curves(evaluated)
-        drawn["roc"] = figures.curves(roc, "false positive rate", "true positive rate", diagonal=True)
-        drawn["precision_recall"] = figures.curves(precision, "recall", "precision")
+        share = found.labelled_1 / found.people
+        drawn["roc"] = figures.curves(
+            roc, title.of("ROC"), "false positive rate", "true positive rate", (0.0, 1.0), "ROC AUC"
+        )
+        drawn["precision_recall"] = figures.curves(
+            precision, title.of("Precision and recall"), "recall", "precision", (share, share), "PR AUC"
+        )
     if len(evaluated.pit):
-        drawn["calibration"] = figures.pit_histogram(evaluated.pit)
+        healthy = Title(model, f"{counted_people(len(evaluated.pit))} labelled 0, of {found.people}")
+        drawn["calibration"] = figures.pit_histogram(evaluated.pit, healthy.of("Calibration (PIT)"))
     return drawn
-
-
-def _patients(table: Table) -> list[Patient]:
-    columns = (table.age_years, table.male, table.height_cm, table.weight_kg)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [Patient(age, Sex.MALE if male else Sex.FEMALE, height, weight) for age, male, height, weight in rows]
 
 
 def _discriminate(scores: dict[str, Array], label: NDArray[np.int64]) -> tuple[Discrimination, ...]:

@@ -7,7 +7,7 @@ from app.audit import changes
 from app.clock import utc_now
 from app.database import keys
 from app.database.keys import ApiKey, NewKey, make_key
-from app.runtime.command import command_database, command_facts, require_database
+from app.runtime.command import command_change, command_database, require_database
 from app.settings import Settings
 
 
@@ -17,17 +17,17 @@ async def create_key(
     """`days` 0: it never expires. A database is created only on request: a key in the wrong one is useless."""
     if not new_database:
         require_database(settings, " If it is, --new-database creates one.")
-    async with command_database(settings) as database, database.writing() as connection:
+    async with command_change(settings, "keys create") as change:
         now = utc_now()
         new = make_key(name, scopes, now, now + timedelta(days=days) if days else None)
-        await changes.add_key(connection, new.key, by, command_facts(settings, "keys create"), now)
+        await changes.add_key(change, new.key, by, now)
     return new
 
 
 async def revoke_key(settings: Settings, by: str, key_id: str) -> ApiKey:
     require_database(settings)
-    async with command_database(settings) as database, database.writing() as connection:
-        return await changes.revoke_key(connection, key_id, by, command_facts(settings, "keys revoke"), utc_now())
+    async with command_change(settings, "keys revoke") as change:
+        return await changes.revoke_key(change, key_id, by, utc_now())
 
 
 async def list_keys(settings: Settings) -> list[ApiKey]:

@@ -8,16 +8,17 @@ read, and is never reported as identical.
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from app.audit.lookup import LARGEST_PAGE
+from app.audit.lookup import MAX_PAGE
+from app.audit.recorded_request import request_from_record
 from app.database.records import Filter
 from app.domain.card import ModelRef
 from app.errors import InvalidInput, NormalcyError, UnknownRecord
 from app.formats.response import BODY, body
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
-from app.schemas.errors import field_error
+from app.schemas.lookups import DamagedRecord, Replay
+from app.schemas.validation import field_error
 from app.services.audit_records import find_page, record_read
-from app.services.recorded_request import request_from_record
 
 Json = dict[str, Any]
 
@@ -36,20 +37,21 @@ class Difference(NamedTuple):
     relative: float  # 1 where text or structure differs
 
 
-async def replay(runtime: Runtime, caller: Caller, request_id: str, item: int | None = None) -> Json:
+async def replay(runtime: Runtime, caller: Caller, request_id: str, item: int | None = None) -> Replay:
     """Every score of this request, or one item of it. Raises UnknownRecord if there is none."""
-    scores = [record async for record in _scores(runtime, request_id) if item in (None, record["item"])]
+    scores = [record async for record in _scores(runtime, request_id, item)]
     if not scores:
         raise UnknownRecord
     await record_read(runtime, caller, {"request_id": request_id, "item": item}, len(scores))
     found = [difference for record in scores for difference in await _replay_one(runtime, record)]
-    return summarise(found, len(scores), [_damage(record) for record in scores if record["damaged"]])
+    damaged = [_damage(record) for record in scores if record["damaged"]]
+    return summarise(caller.request_id, found, len(scores), damaged)
 
 
-async def _scores(runtime: Runtime, request_id: str) -> AsyncIterator[Json]:
+async def _scores(runtime: Runtime, request_id: str, item: int | None) -> AsyncIterator[Json]:
     cursor, seen = None, 0
     while True:
-        page = await find_page(runtime, Filter(request_id=request_id), cursor, LARGEST_PAGE)
+        page = await find_page(runtime, Filter(request_id=request_id), cursor, MAX_PAGE, item)
         for record in filter(_may_be_score, page.records):
             seen += 1
             if seen > MAX_SCORES:
@@ -68,20 +70,24 @@ def _may_be_score(record: Json) -> bool:
     return record["damaged"] or (record["kind"] == "score" and "diameter_mm" in (record["input"] or {}))
 
 
-def _damage(record: Json) -> Json:
-    return {"record_id": record["record_id"], "item": record["item"], **record["damage"]}
+def _damage(record: Json) -> DamagedRecord:
+    """Not validated: a damaged record may hold anything."""
+    return DamagedRecord.model_construct(record_id=record["record_id"], item=record["item"], **record["damage"])
 
 
-def summarise(differences: list[Difference], replayed: int, damaged: Sequence[Json] = ()) -> Json:
+def summarise(
+    request_id: str, differences: list[Difference], replayed: int, damaged: Sequence[DamagedRecord] = ()
+) -> Replay:
     largest = max((difference.relative for difference in differences), default=0.0)
     beyond = [difference for difference in differences if difference.relative > IDENTICAL]
-    return {
-        "identical": not beyond and not damaged,
-        "max_relative_difference": largest,
-        "fields": sorted({difference.field for difference in beyond}),
-        "replayed": replayed,
-        "damaged": list(damaged),
-    }
+    return Replay(
+        request_id=request_id,
+        identical=not beyond and not damaged,
+        max_relative_difference=largest,
+        fields=sorted({difference.field for difference in beyond}),
+        replayed=replayed,
+        damaged=list(damaged),
+    )
 
 
 async def _replay_one(runtime: Runtime, record: Json) -> list[Difference]:

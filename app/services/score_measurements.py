@@ -4,18 +4,18 @@ import asyncio
 from datetime import datetime
 from typing import NamedTuple
 
+from app.audit.recorded_request import recorded_input
 from app.audit.records import NewRecord
 from app.errors import FieldError, InvalidInput, NoModelLoaded, UnknownSite, UnknownVersion
 from app.formats.response import BODY, Result, provenance, score_response, study_response
 from app.formats.summaries import ScoredMeasurement, summarise
+from app.inference.answer_columns import Scored
 from app.inference.executor import LoadedModel
-from app.inference.scoring import Scored
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.schemas.answers import ScoreResponse, StudyResponse, StudyResult
-from app.schemas.errors import unknown_site, unknown_version
 from app.schemas.requests import CURRENT, SiteRequest, StudyRequest
-from app.services.recorded_request import recorded_input
+from app.schemas.validation import unknown_site, unknown_version
 
 RECORDED = (*BODY, "summary")  # the parts of a response that its record contains
 
@@ -28,13 +28,12 @@ class ResolvedRequest(NamedTuple):
 
 
 async def score_measurement(runtime: Runtime, caller: Caller, request: SiteRequest) -> ScoreResponse:
-    resolved = ResolvedRequest(await find_model(runtime, caller, request), request)
+    resolved = ResolvedRequest(await find_model(runtime, caller, request.site, request.model_version), request)
     scored = await runtime.batcher.submit(resolved.model, request.query)
-    now, query = runtime.clock(), request.query
-    result = make_result(runtime, resolved, scored, now)
-    response = score_response(caller.request_id, query.patient, query.diameter_mm, result)
-    await runtime.writer.write([_new_record(runtime, caller, resolved, response, now)], caller.deadline)
-    _count(runtime, resolved, scored)
+    now = runtime.clock()
+    response = score_response(caller.request_id, make_result(runtime, resolved, scored, now))
+    await runtime.writer.write([new_record(runtime, caller, resolved, response, now)], caller.deadline)
+    count(runtime, resolved, scored)
     return response
 
 
@@ -43,31 +42,33 @@ async def score_study(runtime: Runtime, caller: Caller, request: StudyRequest) -
     scored = await asyncio.gather(*(runtime.batcher.submit(each.model, each.request.query) for each in resolved))
     now = runtime.clock()
     results = [make_result(runtime, *pair, now) for pair in zip(resolved, scored, strict=True)]
-    response = study_response(caller.request_id, request.to_patient(), results)
+    response = study_response(caller.request_id, results)
     records = [
-        _new_record(runtime, caller, each, result, now, item)
+        new_record(runtime, caller, each, result, now, item)
         for item, (each, result) in enumerate(zip(resolved, response.results, strict=True))
     ]
     await runtime.writer.write(records, caller.deadline)
     for pair in zip(resolved, scored, strict=True):
-        _count(runtime, *pair)
+        count(runtime, *pair)
     return response
 
 
-async def find_model(runtime: Runtime, caller: Caller, request: SiteRequest) -> LoadedModel:
-    if request.model_version == CURRENT:
-        return runtime.loaded_models.find_current(request.site)
+async def find_model(runtime: Runtime, caller: Caller, site: str, version: str) -> LoadedModel:
+    if version == CURRENT:
+        return runtime.loaded_models.find_current(site)
     try:
         async with asyncio.timeout_at(caller.deadline):
-            return await runtime.loaded_models.find(request.site, request.model_version)
+            return await runtime.loaded_models.find(site, version)
     except TimeoutError:
         raise NoModelLoaded from None  # it is still loading, and will be there for a later request
 
 
 def make_result(runtime: Runtime, resolved: ResolvedRequest, scored: Scored, now: datetime) -> Result:
     model, site = resolved.model, resolved.model.ref.site
-    summary = summarise(ScoredMeasurement(site, resolved.request.query, *scored), simulated=model.is_simulated)
-    return Result(site, scored.answer, summary, provenance(model.provenance, runtime.service_info, now))
+    answer, tails, tails_with_error, findings, given = scored
+    judged = ScoredMeasurement(site, resolved.request.query, answer, tails, tails_with_error, findings)
+    summary = summarise(judged, simulated=model.is_simulated)
+    return Result(site, given, answer, summary, provenance(model.provenance, runtime.service_info, now))
 
 
 async def _find_models(runtime: Runtime, caller: Caller, request: StudyRequest) -> list[ResolvedRequest]:
@@ -76,7 +77,8 @@ async def _find_models(runtime: Runtime, caller: Caller, request: StudyRequest) 
     errors: list[FieldError] = []
     for index, measurement in enumerate(request.site_requests()):
         try:
-            resolved.append(ResolvedRequest(await find_model(runtime, caller, measurement), measurement))
+            model = await find_model(runtime, caller, measurement.site, measurement.model_version)
+            resolved.append(ResolvedRequest(model, measurement))
         except UnknownSite:
             errors.append(unknown_site(index))
         except UnknownVersion:
@@ -86,7 +88,7 @@ async def _find_models(runtime: Runtime, caller: Caller, request: StudyRequest) 
     return resolved
 
 
-def _new_record(
+def new_record(
     runtime: Runtime,
     caller: Caller,
     resolved: ResolvedRequest,
@@ -104,7 +106,7 @@ def _new_record(
     )
 
 
-def _count(runtime: Runtime, resolved: ResolvedRequest, scored: Scored) -> None:
+def count(runtime: Runtime, resolved: ResolvedRequest, scored: Scored) -> None:
     ref, verdict = resolved.model.ref, scored.answer.reliability.verdict
     runtime.metrics.verdicts[ref.site, verdict].inc()
     if scored.answer.score is not None:

@@ -11,17 +11,18 @@ from pathlib import Path
 import numpy as np
 
 from app.domain.card import CARD_FORMAT, Cohort, Comparators, ModelCard, ModelRef, ReliabilityLimits
-from app.domain.context import AgeTransform, covariate_names, covariates
-from app.domain.convention import Convention
 from app.domain.golden import GoldenCase, choose_golden_inputs
+from app.domain.patient import AgeTransform, covariate_names, covariates
+from app.domain.query import Convention
 from app.errors import GateFailed
 from app.formats.card_markdown import card_markdown
 from app.inference.executor import NumpyExecutor
 from app.inference.golden import check_golden, golden_cases
+from app.inference.median_bmi import median_bmi_curves
 from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array, Moments
 from app.maths.score import normalcy
-from app.maths.statistics.linear import fit_linear
+from app.maths.statistics import fit_linear
 from app.store import publish as publish_in_store
 from app.training.calibration import cross_validate, summarise
 from app.training.fit import Fit, fit
@@ -93,6 +94,7 @@ def train(table: Table, plan: TrainingPlan, now: datetime, report: Report) -> Ca
         width_quantiles=_width_quantiles(fitted.posterior.predict(x)),
         comparators=_comparators(x, y),
         reliability=ReliabilityLimits(),
+        median_bmi=median_bmi_curves(table.age_years, table.male == 1.0, table.height_cm, table.weight_kg),
     )
     return Candidate(card, fitted.posterior, golden)
 

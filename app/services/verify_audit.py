@@ -1,21 +1,20 @@
-"""Verify the audit: every chain, against the stored checkpoints too, the tables of keys and activations, the guards.
+"""Verify the audit: every chain, against signed and stored checkpoints too, the tables of keys and activations, the
+guards. Signatures are checked with the public keys that the auditor gives, or else with this installation's own."""
 
-By default the checkpoints in the data folder are used. A data folder may have served several databases: a checkpoint
-of another one is skipped with a warning. Checkpoints of the first release name no database and always count, because
-after everything was deleted they may be the only evidence.
-"""
-
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 from uuid import UUID
 
 from app.audit import checkpoint as checkpoints
 from app.audit.chain import DamageKind
 from app.audit.checkpoint import Checkpoint, take_checkpoint
-from app.audit.verify import ChainFinding, Coverage, OpenChain, RowFinding, verify_chains, verify_tables
+from app.audit.signed_checkpoint import Body
+from app.audit.signing_key import PublicKey, own_public_key
+from app.audit.verify import ChainFinding, OpenChain, RowFinding, UnsignedTail, verify_chains, verify_tables
+from app.audit.verify_signatures import SignatureLedger
 from app.clock import utc_now
+from app.database.checkpoints import stream_checkpoints
 from app.database.engine import Connection, Database
 from app.database.records import (
     AuditRow,
@@ -27,14 +26,13 @@ from app.database.records import (
     stream_chains,
 )
 from app.database.schema_checks import check_schema
-from app.errors import DatabaseNotReady, InvalidCheckpoint
+from app.errors import DatabaseNotReady
 from app.files import new_file
-from app.runtime.checkpoints import FOLDER, checkpoint_files
 from app.runtime.command import existing_database
+from app.services.stored_checkpoints import CheckpointChoice, ComparedCheckpoint, StoredCheckpoints, read_checkpoints
 from app.settings import Settings
 
 Report = Callable[[str, float], None]
-CheckpointChoice = Path | Literal["folder", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +49,6 @@ class Tampering:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedCheckpoint:
-    file: str
-    taken_at: str
-    root: str
-
-
-@dataclass(frozen=True, slots=True)
 class AuditVerification:
     intact: bool
     records: int
@@ -65,24 +56,48 @@ class AuditVerification:
     tampering: tuple[Tampering, ...]
     rows: tuple[RowFinding, ...]  # keys and activations that differ from their records
     open_chains: tuple[OpenChain, ...]  # their writers are still running, or crashed
+    unsigned: tuple[UnsignedTail, ...]  # rows at their ends that are not signed yet
     warnings: tuple[str, ...]
-    checkpoints: tuple[ComparedCheckpoint, ...]  # oldest first
+    checkpoints: tuple[ComparedCheckpoint, ...]  # without signatures, oldest first
+    signed_checkpoints: int  # whose signature is right
 
 
 async def verify_audit(
-    settings: Settings, report: Report, since_month: str = "", choice: CheckpointChoice = "folder"
+    settings: Settings,
+    report: Report,
+    since_month: str = "",
+    choice: CheckpointChoice = "folder",
+    public_keys: Sequence[PublicKey] = (),
 ) -> AuditVerification:
     """Raises a NormalcyError if the audit could not be checked."""
     async with existing_database(settings) as database:
-        stored = await read_checkpoints(database, settings.data_dir, choice, since_month)
-        async with database.reading() as connection:
-            result = await verify_chains(_rows(connection, since_month, report), stored.coverage)
-            tampering = (
-                *[await _locate(connection, finding) for finding in result.findings],
-                *await _check_not_emptied(connection, stored),
-                *await _check_guards(database),
-            )
-            rows = await verify_tables(connection)
+        return await verify_database(database, settings, report, since_month, choice, public_keys)
+
+
+async def verify_database(
+    database: Database,
+    settings: Settings,
+    report: Report,
+    since_month: str = "",
+    choice: CheckpointChoice = "folder",
+    public_keys: Sequence[PublicKey] = (),
+) -> AuditVerification:
+    async with database.reading() as connection:
+        name = await database_name(connection)
+    stored = read_checkpoints(name, settings.data_dir, choice, since_month, only_signed=bool(public_keys))
+    signatures = SignatureLedger(_trusted(settings, public_keys), strict=bool(public_keys))
+    async with database.reading() as connection:
+        of_checkpoints = []
+        if choice != "none":
+            of_checkpoints = await _read_signatures(connection, stored, signatures, since_month)
+        result = await verify_chains(_rows(connection, since_month, report), stored.coverage, signatures)
+        tampering = (
+            *of_checkpoints,
+            *[await _locate(connection, finding) for finding in result.findings],
+            *await _check_not_emptied(connection, stored),
+            *await _check_guards(database),
+        )
+        rows = await verify_tables(connection)
     return AuditVerification(
         not (tampering or rows),
         result.records,
@@ -90,8 +105,10 @@ async def verify_audit(
         tampering,
         rows,
         result.open_chains,
-        stored.warnings,
+        result.unsigned,
+        (*stored.warnings, *_unknown_keys(signatures)),
         stored.compared,
+        signatures.count,
     )
 
 
@@ -105,45 +122,35 @@ async def write_checkpoint(settings: Settings, out: Path) -> Checkpoint:
     return taken
 
 
-@dataclass(frozen=True, slots=True)
-class StoredCheckpoints:
-    coverage: Coverage  # of the months that are verified
-    compared: tuple[ComparedCheckpoint, ...]  # oldest first
-    cover_records: bool  # of any month
-    warnings: tuple[str, ...]
+def _trusted(settings: Settings, public_keys: Sequence[PublicKey]) -> dict[str, PublicKey]:
+    own = [] if public_keys else [own_public_key(settings)]
+    return {key.key_id: key for key in (*public_keys, *own) if key}
 
 
-async def read_checkpoints(
-    database: Database, data_dir: Path, choice: CheckpointChoice, since_month: str = ""
-) -> StoredCheckpoints:
-    """Read before the chains, which can then only be longer; one file at a time, because there may be many.
-
-    Raises InvalidCheckpoint for a damaged file.
-    """
-    folder, by_name = data_dir / FOLDER, isinstance(choice, Path)
-    files = [choice] if isinstance(choice, Path) else checkpoint_files(folder) if choice == "folder" else []
-    async with database.reading() as connection:
-        accepted = ("", await database_name(connection))
-    coverage, compared, cover_records = Coverage(), [], False
-    for file in files:
-        checkpoint = _read_checkpoint(file)
-        if by_name or checkpoint.database in accepted:
-            coverage.add(checkpoint, since_month)
-            compared.append(ComparedCheckpoint(str(file), checkpoint.taken_at, checkpoint.root))
-            cover_records |= bool(checkpoint.ends)
-    skipped = len(files) - len(compared)
-    warning = f"{skipped} of {len(files)} checkpoints in {folder} are of another database and were not compared."
-    by_time = tuple(sorted(compared, key=lambda each: each.taken_at))
-    return StoredCheckpoints(coverage, by_time, cover_records, (warning,) if skipped else ())
+async def _read_signatures(
+    connection: Connection, stored: StoredCheckpoints, signatures: SignatureLedger, since_month: str
+) -> list[Tampering]:
+    """What trusted keys signed becomes part of the coverage."""
+    rows = [row for _, row in stored.signed]
+    signatures.trust_successors([*rows, *[row async for row in stream_checkpoints(connection, "key")]])
+    for file, row in stored.signed:
+        _cover(stored, signatures.add(row, file), since_month)
+    async for row in stream_checkpoints(connection):
+        _cover(stored, signatures.add(row), since_month)
+    signatures.finish()
+    return [Tampering(each.damage, f"{each.where}: {each.detail}") for each in (*stored.findings, *signatures.findings)]
 
 
-def _read_checkpoint(path: Path) -> Checkpoint:
-    try:
-        return checkpoints.parse(path.read_bytes())
-    except OSError as error:
-        raise InvalidCheckpoint(f"{path} cannot be read: {error.strerror}.") from error
-    except InvalidCheckpoint as error:
-        raise InvalidCheckpoint(f"{path}: {error}") from error
+def _cover(stored: StoredCheckpoints, body: Body | None, since_month: str) -> None:
+    if body is not None:
+        stored.coverage.add_ends([end.chain_head for end in body.ends], since_month)
+
+
+def _unknown_keys(signatures: SignatureLedger) -> tuple[str, ...]:
+    if signatures.strict or not signatures.unknown_keys:
+        return ()
+    names = ", ".join(sorted(signatures.unknown_keys))
+    return (f"Checkpoints signed by other keys were not checked ({names}): give their public keys with --public-key.",)
 
 
 async def _rows(connection: Connection, since_month: str, report: Report) -> AsyncIterator[list[AuditRow]]:
@@ -173,7 +180,7 @@ def _name(row: AuditRow) -> str:
 
 async def _check_not_emptied(connection: Connection, stored: StoredCheckpoints) -> list[Tampering]:
     """A new database has no records either; only a checkpoint shows that there were some."""
-    if stored.cover_records and not await has_records(connection):
+    if (stored.cover_records or stored.coverage.longest) and not await has_records(connection):
         return [Tampering(DamageKind.EMPTIED, "there is no record at all, and checkpoints cover some")]
     return []
 

@@ -2,7 +2,8 @@
 
 JSON has exactly one form: fields in their declared order, mappings sorted, indented by two spaces. Reading rejects
 every other form. That catches what a lenient reader lets pass: unknown fields, missing ones that have a default,
-duplicate keys. A change of the fields is therefore a new format number.
+duplicate keys. A change of the fields is therefore a new format number, or an optional field that is left out where it
+is not set (`median_bmi`): cards without it keep their bytes, and an older program rejects a card that has it.
 
 The .npz holds float64 arrays only; its bytes depend on the numbers alone, and reading it can never unpickle anything.
 `np.savez` writes the time into the zip; here the date is fixed, nothing is compressed and the members are sorted, so
@@ -23,11 +24,12 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import NDArray
 
-from app.domain.card import CARD_FORMAT, NOT_GAUSSIAN, ModelCard
-from app.domain.context import covariate_names
+from app.domain.card import CARD_FORMAT, NOT_GAUSSIAN, BmiCurve, ModelCard
 from app.domain.golden import GOLDEN_FORMAT, GoldenCase, GoldenFile
+from app.domain.patient import Sex, covariate_names
 from app.errors import InvalidArtefact
 from app.maths.gp.posterior import HeteroscedasticPosterior
 
@@ -85,7 +87,19 @@ def _card(data: bytes) -> ModelCard:
     linear = card.comparators
     if not len(linear.coefficients) == len(linear.absolute_residual_coefficients) == len(names) + 1:
         raise InvalidArtefact(CARD, f"the comparators need {len(names) + 1} coefficients each.")
+    if card.median_bmi is not UNSET:
+        _check_median_bmi(card.median_bmi)
     return card
+
+
+def _check_median_bmi(curves: Mapping[str, BmiCurve]) -> None:
+    for sex, curve in curves.items():
+        ages, medians = curve.age_years, curve.bmi_kg_m2
+        is_rising = all(low <= high for low, high in pairwise(ages))
+        if sex not in set(Sex) or not ages or len(ages) != len(medians) or not is_rising or min(medians) <= 0:
+            raise InvalidArtefact(
+                CARD, "median_bmi needs, for male or female, rising ages and a positive body mass index for each."
+            )
 
 
 def _posterior(data: bytes, card: ModelCard) -> HeteroscedasticPosterior:

@@ -18,7 +18,7 @@ SITE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 _NUMBER = r"(?:0|[1-9][0-9]{0,8})"
 _PRERELEASE_PART = r"(?:0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 VERSION = re.compile(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_PRERELEASE_PART}(?:\.{_PRERELEASE_PART})*))?")
-LONGEST_VERSION = 64  # characters; leaves room for the temporary folder's name on every file system
+MAX_VERSION_LENGTH = 64  # characters; leaves room for the temporary folder's name on every file system
 
 VersionOrder = tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]
 
@@ -48,7 +48,7 @@ def is_site(name: str) -> bool:
 
 
 def is_version(name: str) -> bool:
-    return len(name) <= LONGEST_VERSION and VERSION.fullmatch(name) is not None
+    return len(name) <= MAX_VERSION_LENGTH and VERSION.fullmatch(name) is not None
 
 
 def version_order(version: str) -> VersionOrder:

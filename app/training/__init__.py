@@ -6,14 +6,14 @@ GPflow's own.
 
     table            a table of people, read from CSV          model            the SVGP: kernels, priors, likelihood
     table_checks     whether it can be trained on              collapsed_model  the same with q(f1) at its optimum
-    cohort, bodies   simulated people                          optimisers       L-BFGS, and the paper's
-    recipe           what to fit and how, as plain options     export           from GPflow to NumPy
-    fit              the stages in order, then the export      calibration      measured on held-out people
-    gpflow_setup     imports TensorFlow and GPflow             gates            the conditions of publication
+    cohort           simulated people                          optimisers       L-BFGS, and the paper's
+    recipe           what to fit and how, as plain options     calibration      measured on held-out people
+    fit              the stages, then from GPflow to NumPy     gates            the conditions of publication
+    gpflow_setup     imports TensorFlow and GPflow
 
 Importing this package imports no TensorFlow; importing `fit` does, through `gpflow_setup`.
 
 To add a recipe: a classmethod of `Recipe` with its evidence. To add an option: a field of `Recipe` (it then appears
 on every card), read where it matters. A new kernel needs its shape in `app.maths` and a line in `model` and in
-`export`.
+`fit`.
 """

@@ -11,8 +11,7 @@ from scipy.special import ndtr
 from app.domain.card import EVERYBODY, Calibration, MethodFit, TailCheck
 from app.maths.moments import Array, Moments
 from app.maths.score import predictive
-from app.maths.statistics.linear import SMALLEST_SD_SHARE, fit_linear
-from app.maths.statistics.metrics import kolmogorov_distance
+from app.maths.statistics import MIN_SD_SHARE, fit_linear, kolmogorov_distance
 from app.training.table import AGE_BANDS, in_band
 
 TAIL = 0.025  # outside each end of the central 95% interval
@@ -86,7 +85,7 @@ def _linear_columns(X: Array, y: Array, held: Array) -> tuple[Array, Array, Arra
     """
     reference = fit_linear(X, y)
     sd = np.full(len(held), reference.residual_sd)
-    return reference.expected(held), sd, np.maximum(reference.altman_sd(held), SMALLEST_SD_SHARE * sd)
+    return reference.expected(held), sd, np.maximum(reference.altman_sd(held), MIN_SD_SHARE * sd)
 
 
 def _predicted(y: Array, moments: Moments) -> tuple[Array, Array]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from app.domain.card import EVERYBODY, Calibration, Gate, TailCheck, tail_gate
-from app.maths.statistics.metrics import count_limits
+from app.maths.statistics import count_limits
 
 IDEAL_TAIL = 0.025
 
@@ -13,14 +13,14 @@ IDEAL_TAIL = 0.025
 FAMILY_ERROR = 0.01
 
 # Below 100 people one person is a percentage point: such groups are on the card but not gated.
-FEWEST_PEOPLE = 100
+MIN_PEOPLE = 100
 
 # Rounding of two float64 ways through the same matrices; a wrong formula is off by more than 1e-3.
-LARGEST_GPFLOW_DIFFERENCE = 1e-9
+MAX_GPFLOW_DIFFERENCE = 1e-9
 
 # A model of mean and spread must describe unseen people about as well as the simplest models do.
 # 0.05 is the standard error of a mean log density over some 200 people.
-LARGEST_LOG_DENSITY_LOSS = 0.05
+MAX_LOG_DENSITY_LOSS = 0.05
 COMPARED = {"altman": "Altman's method", "linear": "the linear Z-score"}
 
 
@@ -28,7 +28,7 @@ def check_gates(calibration: Calibration, gpflow_difference: float, golden_failu
     """`gpflow_difference`: largest difference of a moment from GPflow's, standardised units. NaN passes no gate."""
     return (
         *calibration_gates(calibration),
-        Gate("largest difference from GPflow", gpflow_difference, 0.0, LARGEST_GPFLOW_DIFFERENCE),
+        Gate("largest difference from GPflow", gpflow_difference, 0.0, MAX_GPFLOW_DIFFERENCE),
         Gate("golden cases not reproduced", float(golden_failures), 0.0, 0.0),
     )
 
@@ -51,7 +51,7 @@ def tail_gates(tails: tuple[TailCheck, ...]) -> tuple[Gate, ...]:
 
     Both together because, unlike either alone, they are many enough to show a spread that is too wide.
     """
-    judged = [one for one in tails if one.group == EVERYBODY or one.people >= FEWEST_PEOPLE]
+    judged = [one for one in tails if one.group == EVERYBODY or one.people >= MIN_PEOPLE]
     cells = [cell for one in judged for cell in _cells(one)]
     return tuple(_tail_gate(*cell, error=FAMILY_ERROR / len(cells)) for cell in cells)
 
@@ -79,7 +79,7 @@ def _density_gates(calibration: Calibration) -> Iterator[Gate]:
     for method, name in COMPARED.items():
         loss = by_method.get(method, math.nan) - by_method["NS"]  # an earlier card may lack one
         measured = loss if not loss <= 0.0 else 0.0  # NaN stays NaN
-        yield Gate(f"mean log density lost against {name}", measured, 0.0, LARGEST_LOG_DENSITY_LOSS)
+        yield Gate(f"mean log density lost against {name}", measured, 0.0, MAX_LOG_DENSITY_LOSS)
 
 
 def _not_finite(calibration: Calibration) -> float:

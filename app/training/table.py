@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.card import Range, TrainingRanges
-from app.domain.context import AgeTransform, covariate_columns
-from app.domain.patient import Sex
+from app.domain.patient import AgeTransform, Sex, covariate_columns
 from app.errors import InvalidTable
-from app.files import csv_records, decimal_number
+from app.files import CsvRecords, decimal_number
 from app.maths.moments import Array
 
 AGE_BANDS = (
@@ -102,7 +101,7 @@ def read_table(path: Path, diameter_column: str) -> Table:
         raise InvalidTable([f"{path.name} cannot be read: {error.strerror}."]) from error
     if content.startswith(PARQUET):
         raise InvalidTable([f"{path.name} is a Parquet file: training takes CSV, UTF-8 with commas and a header."])
-    header, *body = list(csv_records(io.BytesIO(content))) or [[]]
+    header, *body = list(CsvRecords(io.BytesIO(content))) or [[]]
     needed = (*CONTEXT_COLUMNS, diameter_column)
     _check_header(header, needed)
     filled = [(row, record) for row, record in enumerate(body, start=2) if any(record)]

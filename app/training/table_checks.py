@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain import limits
-from app.domain.limits import Limit
+from app.domain.limits import Limit, body_mistakes, value_mistake
 from app.domain.patient import Sex
-from app.domain.unit_mistakes import body_mistakes, value_mistake
 from app.errors import InvalidTable
 from app.files import has_decimal_comma
 from app.maths.moments import Array
@@ -26,15 +25,15 @@ Check = Callable[[Table], Iterator[str]]
 SERVED = (limits.AGE, limits.HEIGHT, limits.WEIGHT, limits.DIAMETER)
 
 ROWS_NAMED = 5  # enough to see the pattern; a sentence must stay readable
-FEWEST_PEOPLE = 100
-FEWEST_OF_A_SEX = 20  # five folds leave 16 to train on; with fewer the effect of sex is a guess
-FEWEST_IN_A_BAND = 10  # the spread of ten people is known to ±22% at best
+MIN_PEOPLE = 100
+MIN_OF_A_SEX = 20  # five folds leave 16 to train on; with fewer the effect of sex is a guess
+MIN_IN_A_BAND = 10  # the spread of ten people is known to ±22% at best
 
 # Whole years, cm, kg and mm make about one chance repeat in 1,000 people; 2% means that tables were merged twice.
-LARGEST_REPEATS_SHARE = 0.02
+MAX_REPEATS_SHARE = 0.02
 
 # Half of a healthy cohort is never heavier. In pounds an adult median of 21 kg/m² reads 46, a child's 15.5 reads 34.
-HIGHEST_MEDIAN_BMI = (("children", 0.0, 18.0, 30.0), ("adults", 18.0, np.inf, 40.0))
+MAX_MEDIAN_BMI = (("children", 0.0, 18.0, 30.0), ("adults", 18.0, np.inf, 40.0))
 
 WORDS = {Sex.MALE: "men", Sex.FEMALE: "women"}
 
@@ -146,7 +145,7 @@ def forbidden_bodies(table: Table) -> Iterator[str]:
 
 
 def heavy_halves(table: Table) -> Iterator[str]:
-    for who, youngest, oldest, highest in HIGHEST_MEDIAN_BMI:
+    for who, youngest, oldest, highest in MAX_MEDIAN_BMI:
         bmi = table.bmi_kg_m2[_sound_bodies(table) & in_band(table.age_years, youngest, oldest)]
         if len(bmi) and np.median(bmi) > highest:
             yield (
@@ -163,23 +162,23 @@ def constant_columns(table: Table) -> Iterator[str]:
 
 
 def too_few_people(table: Table) -> Iterator[str]:
-    if len(table) < FEWEST_PEOPLE:
-        yield f"The table has {len(table)} people; at least {FEWEST_PEOPLE} are needed."
+    if len(table) < MIN_PEOPLE:
+        yield f"The table has {len(table)} people; at least {MIN_PEOPLE} are needed."
     for sex, word in WORDS.items():
         count = int(table.of_sex(sex).sum())
-        if count < FEWEST_OF_A_SEX:
-            yield f"The table has {count} {word}; at least {FEWEST_OF_A_SEX} are needed."
+        if count < MIN_OF_A_SEX:
+            yield f"The table has {count} {word}; at least {MIN_OF_A_SEX} are needed."
 
 
 def many_repeats(table: Table) -> Iterator[str]:
     rows = _repeats(table)[0]
-    if len(rows) > LARGEST_REPEATS_SHARE * len(table):
+    if len(rows) > MAX_REPEATS_SHARE * len(table):
         yield f"{len(rows)} rows are exact copies of an earlier one: {named(rows)}."
 
 
 def few_repeats(table: Table) -> Iterator[str]:
     rows = _repeats(table)[0]
-    if 0 < len(rows) <= LARGEST_REPEATS_SHARE * len(table):
+    if 0 < len(rows) <= MAX_REPEATS_SHARE * len(table):
         yield f"An exact copy of an earlier row: {named(rows)}. Is it the same person?"
 
 
@@ -199,7 +198,7 @@ def thin_bands(table: Table) -> Iterator[str]:
             continue  # the ages of this table end before the band: no score is given there anyway
         for sex, word in WORDS.items():
             count = int((table.of_sex(sex) & in_band(table.age_years, low, high)).sum())
-            if count < FEWEST_IN_A_BAND:
+            if count < MIN_IN_A_BAND:
                 yield f"Only {count} {word} in the age group {label}: scores there will rest on few people."
 
 

@@ -2,11 +2,12 @@
 
     app.py        creates the application                            routes/            path operations, by subject
     route.py      route class: authorise first, then strict JSON     resolver.py        fast resolution of dependencies
-    security.py   security scheme, scopes, RuntimeDep, caller        middleware.py      request id, headers, metrics
-    problems.py   from errors to problem+json                        error_handlers.py  exception handlers, throttle
-    openapi.py    the OpenAPI document                               guide/             chapters of the guide
-    server.py     uvicorn, with a graceful shutdown                  markdown_page.py   Markdown as a page
-    protocol.py   deadlines and limits while a request arrives       static/            files of our own pages
+    security.py   security scheme, scopes, caller, throttle          middleware.py      request id, headers, metrics
+    openapi.py    the OpenAPI document                               error_handlers.py  from errors to problem+json
+    server.py     uvicorn, with a graceful shutdown                  guide.py           docs/ as pages at /guide
+    protocol.py   deadlines and limits while a request arrives       markdown_page.py   Markdown as a page
+    assets.py     files of the pages: compressed, with ETag          card_page.py       a model card as a page
+    static/       the calculator and the files of our own pages
 
 `schemas` validates requests and documents responses, `services` does the work; SQL and models are below those. To add a
 route, write a path operation in a file of `routes/` with the scope that it requires, and decide in

@@ -1,68 +1,94 @@
-"""The exception handlers of the application: every refusal becomes problem+json, and those of protected routes are
-recorded in the audit. Responses to anonymous callers are throttled, so that a flood of refusals costs little.
+"""From an error to a response: the table of problems by error, and the exception handlers of the application.
+
+Every refusal becomes problem+json (RFC 9457), except that a browser gets a page for an address without one; those of
+protected routes are recorded in the audit. Details are the fixed sentences of `app.schemas.problem` or our own.
+The text of an error may contain what the caller sent, so it never leaves the service.
 """
 
-import asyncio
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, get_args
 
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
-from starlette.types import Scope
+from starlette.responses import HTMLResponse, Response
 
+from app import errors
 from app.audit.records import NewRecord
 from app.errors import FieldError, NormalcyError
+from app.formats.response import encode
 from app.observability import describe_failure
 from app.runtime.credentials import ANONYMOUS, LOOPBACK
 from app.schemas import problem as problems
-from app.schemas.errors import CODES, field_error, field_errors
-from app.web.problems import ProblemException, framework_exception, problem_exception, problem_response
-from app.web.security import has_valid_credential, runtime_of
+from app.schemas.problem import MEDIA_TYPE, ProblemException, ProblemKind, problem_body
+from app.schemas.validation import CODES, field_error, field_errors
+from app.web import markdown_page
+from app.web.accept import preferred
+from app.web.security import runtime_of, throttle, throttle_anonymous
 
-PER_SECOND = 100  # responses to anonymous callers, all of them together
-BURST = 100  # after a quiet second so many leave at once
-LONGEST_SECONDS = 2.0
-THROTTLED_SECONDS = "throttled_seconds"  # in the scope: how long the response waited, which is not processing time
+RETRY_SECONDS = "1"
+HTML = "text/html"
+NOT_FOUND = "# Not found\n\nThere is no page at this address. [The calculator]({root}) · [The guide]({root}guide)\n"
+NOT_FOUND_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'"
 
-
-class Throttle:
-    """Spaces out the responses to anonymous callers. Only their own connections wait; a mistyped key goes unnoticed."""
-
-    def __init__(self) -> None:
-        self._last = 0.0  # when the last response that was scheduled leaves
-
-    def delay(self, now: float) -> float:
-        """Seconds until the next response may leave."""
-        step = 1 / PER_SECOND
-        self._last = min(max(self._last, now - BURST * step) + step, now + LONGEST_SECONDS)
-        return max(self._last - now, 0.0)
-
-
-async def throttle(scope: Scope) -> None:
-    delay = scope["app"].state.throttle.delay(asyncio.get_running_loop().time())
-    if delay and not runtime_of(scope).is_draining:
-        scope[THROTTLED_SECONDS] = delay
-        await asyncio.sleep(delay)
-
-
-async def throttle_anonymous(scope: Scope) -> None:
-    """For refusals before any route has authenticated the caller."""
-    if not has_valid_credential(scope):
-        await throttle(scope)
+PROBLEM_OF: Mapping[type[NormalcyError], ProblemKind] = {
+    errors.MalformedJson: problems.NOT_JSON,
+    errors.InvalidInput: problems.INPUT_REFUSED,
+    errors.InvalidCursor: problems.INPUT_REFUSED,
+    errors.LineTooLong: problems.LINE_TOO_LONG,
+    errors.UnknownSite: problems.UNKNOWN_SITE,
+    errors.UnknownVersion: problems.UNKNOWN_VERSION,
+    errors.UnknownRecord: problems.UNKNOWN_RECORD,
+    errors.ActivationFailed: problems.INPUT_REFUSED,
+    errors.NoModelLoaded: problems.NO_MODEL,
+    errors.SiteNotServed: problems.NO_MODEL,
+    errors.InvalidArtefact: problems.NO_MODEL,
+    errors.AuditUnavailable: problems.NOT_AUDITED,
+    errors.AuditQueueFull: problems.QUEUE_FULL,
+    errors.ScoringQueueFull: problems.QUEUE_FULL,
+    errors.StillAnswering: problems.STILL_ANSWERING,
+    errors.IdempotencyKeyReused: problems.KEY_REUSED,
+    errors.DatabaseUnavailable: problems.NOT_AUDITED,
+    errors.DatabaseNotTrusted: problems.NOT_AUDITED,
+    errors.NotDurable: problems.NOT_AUDITED,
+    # None of these can happen while the service answers requests. If one does, it is a defect.
+    errors.UnverifiedResult: problems.DEFECT,
+    errors.InvalidName: problems.DEFECT,
+    errors.VersionExists: problems.DEFECT,
+    errors.InvalidTable: problems.DEFECT,
+    errors.GateFailed: problems.DEFECT,
+    errors.TrainingFailed: problems.DEFECT,
+    errors.FileExists: problems.DEFECT,
+    errors.InvalidSettings: problems.DEFECT,
+    errors.DatabaseNotReady: problems.DEFECT,
+    errors.PendingMigrations: problems.DEFECT,
+    errors.AlreadyServing: problems.DEFECT,
+    errors.InvalidCheckpoint: problems.DEFECT,
+    errors.InvalidPublicKey: problems.DEFECT,
+    errors.UnknownKey: problems.DEFECT,
+    errors.NotInstalled: problems.DEFECT,
+    errors.InvalidUrl: problems.DEFECT,
+    errors.NoResponse: problems.DEFECT,
+    errors.CouldNotCheck: problems.DEFECT,
+}
+DETAIL_OF: Mapping[type[NormalcyError], str] = {
+    errors.DatabaseUnavailable: "The database cannot be reached or did not answer in time. Try again shortly.",
+    errors.SiteNotServed: "The current version of this site cannot be used. GET /health/ready says why.",
+}
+FRAMEWORK_PROBLEM_OF = {404: problems.UNKNOWN_ROUTE, 405: problems.METHOD_NOT_ALLOWED}
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    app.state.throttle = Throttle()
     app.exception_handler(NormalcyError)(handle_normalcy_error)
     app.exception_handler(RequestValidationError)(handle_validation_error)
-    app.exception_handler(HTTPException)(handle_http_exception)
+    app.exception_handler(ProblemException)(handle_problem_exception)
+    app.exception_handler(HTTPException)(handle_framework_exception)
 
 
 async def handle_normalcy_error(request: Request, error: NormalcyError) -> Response:
     problem = problem_exception(error)
-    if problem.status_code >= 500:
+    if problem.problem.status >= 500:
         log = structlog.get_logger("web")
         route = request.scope["route"].path
         log.error("refused", request_id=request.state.request_id, route=route, **describe_failure(error))
@@ -74,11 +100,14 @@ async def handle_validation_error(request: Request, error: RequestValidationErro
     return await _refuse(request, ProblemException(problems.INPUT_REFUSED, _field_errors(request, error)))
 
 
-async def handle_http_exception(request: Request, error: HTTPException) -> Response:
-    if isinstance(error, ProblemException):
-        return await _refuse(request, error)
+async def handle_problem_exception(request: Request, error: ProblemException) -> Response:
+    return await _refuse(request, error)
+
+
+async def handle_framework_exception(request: Request, error: HTTPException) -> Response:
+    """An unknown route, or a method that the route does not have."""
     await throttle_anonymous(request.scope)
-    return problem_response(framework_exception(error), request.state.request_id)
+    return _response(request, framework_exception(error))
 
 
 def _field_errors(request: Request, error: RequestValidationError) -> list[FieldError]:
@@ -89,15 +118,19 @@ def _field_errors(request: Request, error: RequestValidationError) -> list[Field
             in_body.append(one)
         elif one["type"] != "none_required":  # an optional parameter also fails to be None
             by_parameter.setdefault(one["loc"][1], one)
-    found = [_parameter_error(str(name), one) for name, one in by_parameter.items()]
+    found = [_parameter_error(request, str(name), one) for name, one in by_parameter.items()]
     if in_body:
         [body] = request.scope["route"].dependant.body_params
         found += field_errors(body.field_info.annotation, in_body, error.body)
     return found
 
 
-def _parameter_error(name: str, error: dict[str, Any]) -> FieldError:
+def _parameter_error(request: Request, name: str, error: dict[str, Any]) -> FieldError:
     """Validators of path and query parameters raise PydanticCustomError with one of our codes and a sentence's end."""
+    if error["type"] == "missing":
+        [field] = [each for each in request.scope["route"].dependant.query_params if each.alias == name]
+        choices = " or ".join(map(str, get_args(field.field_info.annotation)))
+        return field_error("missing", name, f"{name} is required: {choices}." if choices else f"{name} is required.")
     is_ours = error["type"] in CODES
     return field_error(
         error["type"] if is_ours else "wrong_type", name, f"{name} {error['msg'] if is_ours else 'is invalid.'}"
@@ -111,7 +144,19 @@ async def _refuse(request: Request, error: ProblemException) -> Response:
         runtime.refusals.record(_refusal_record(request, error), principal not in (ANONYMOUS, LOOPBACK))
     if principal is ANONYMOUS:
         await throttle(request.scope)
-    return problem_response(error, request.state.request_id)
+    return _response(request, error)
+
+
+def _response(request: Request, error: ProblemException) -> Response:
+    """problem+json, but a page for a person who followed a wrong link or mistyped the address of a page."""
+    scope = request.scope
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
+    is_page = error.problem is problems.UNKNOWN_ROUTE and not path.startswith("/v1/")
+    if not is_page or preferred(request, (MEDIA_TYPE, HTML)) != HTML:
+        return problem_response(error, request.state.request_id)
+    root = "../" * (path.count("/") - 1) or "./"
+    page = markdown_page.render(NOT_FOUND.format(root=root), "Normalcy: not found", root)
+    return HTMLResponse(page, error.problem.status, {"Content-Security-Policy": NOT_FOUND_POLICY, "Vary": "Accept"})
 
 
 def _refusal_record(request: Request, error: ProblemException) -> NewRecord:
@@ -125,3 +170,40 @@ def _refusal_record(request: Request, error: ProblemException) -> NewRecord:
         request_id=request.state.request_id,
         output={"problem": error.problem.slug, "errors": error.codes},
     )
+
+
+def problem_exception(error: NormalcyError) -> ProblemException:
+    """An error missing from the table is answered like its nearest ancestor."""
+    problem = next((PROBLEM_OF[kind] for kind in type(error).__mro__ if kind in PROBLEM_OF), problems.DEFECT)
+    return ProblemException(problem, _errors_of(error), _detail(error))
+
+
+def framework_exception(error: HTTPException) -> ProblemException:
+    """For what the framework itself refuses: an unknown route, or a method that the route does not have."""
+    found = ProblemException(FRAMEWORK_PROBLEM_OF.get(error.status_code, problems.DEFECT))
+    found.headers = error.headers or {}
+    return found
+
+
+def problem_response(error: ProblemException, request_id: str) -> Response:
+    body = problem_body(error.problem, request_id, error.errors, error.detail)
+    headers = dict(error.headers)
+    if error.problem.status in (409, 429, 503):
+        headers.setdefault("Retry-After", RETRY_SECONDS)
+    if error.problem.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return Response(encode(body), error.problem.status, headers, MEDIA_TYPE)
+
+
+def _errors_of(error: NormalcyError) -> tuple[FieldError, ...]:
+    if isinstance(error, errors.InvalidInput):
+        return error.errors
+    if isinstance(error, errors.InvalidCursor):
+        return (field_error("wrong_type", "cursor", "cursor must come from an earlier page of this list."),)
+    return (error.error,) if isinstance(error, errors.MalformedJson) else ()
+
+
+def _detail(error: NormalcyError) -> str | None:
+    if isinstance(error, errors.ActivationFailed):
+        return error.reason
+    return DETAIL_OF.get(type(error))

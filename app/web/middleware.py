@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Sequence
 
 import structlog
 import uuid_utils
@@ -11,12 +12,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.observability import Metrics, describe_failure
 from app.schemas import problem as problems
-from app.web.error_handlers import THROTTLED_SECONDS, throttle_anonymous
-from app.web.problems import ProblemException, problem_response
-from app.web.security import runtime_of
+from app.schemas.problem import ProblemException
+from app.web.cors import CrossOrigin
+from app.web.error_handlers import problem_response
+from app.web.security import THROTTLED_SECONDS, runtime_of, throttle_anonymous
 
-LARGEST_HEADERS = 16 * 1024  # bytes of address, names and values, with 4 for the separators of each
-MOST_HEADERS = 100
+MAX_HEADER_BYTES = 16 * 1024  # bytes of address, names and values, with 4 for the separators of each
+MAX_HEADERS = 100
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 NO_ROUTE = "none"
 
@@ -30,8 +32,10 @@ SECURITY_HEADERS = {
 }
 
 
-def add_middleware(app: FastAPI) -> None:
+def add_middleware(app: FastAPI, cors_origins: Sequence[str]) -> None:
     """The last one that is added is the outermost."""
+    if cors_origins:
+        app.add_middleware(CrossOrigin, origins=cors_origins)
     app.add_middleware(RequestContext)
     app.add_middleware(HeadRequests)
 
@@ -114,7 +118,7 @@ def _has_too_large_headers(scope: Scope) -> bool:
     headers = scope["headers"]
     line = len(scope["raw_path"]) + len(scope["query_string"])
     size = line + sum([len(name) + len(value) + 4 for name, value in headers])
-    return size > LARGEST_HEADERS or len(headers) > MOST_HEADERS
+    return size > MAX_HEADER_BYTES or len(headers) > MAX_HEADERS
 
 
 def _request_id(scope: Scope) -> bytes:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel, TypeAdapter
 
 from app.errors import FieldError, InvalidInput, MalformedJson
 from app.formats import strict_json
@@ -18,10 +19,19 @@ from app.formats.response import Result, encode, score_response, study_response
 from app.inference.scoring import score_with_tails
 from app.runtime.runtime import Runtime
 from app.schemas import problem as problems
+from app.schemas.answers import BatchEnd
 from app.schemas.base import REQUEST_ID
-from app.schemas.errors import parse
 from app.schemas.problem import MEDIA_TYPE, Problem, ProblemKind, problem_body
-from app.schemas.requests import SCORE_EXAMPLES, STUDY_EXAMPLES, ScoreRequest, SiteRequest, StudyRequest
+from app.schemas.requests import (
+    SCORE_EXAMPLES,
+    STUDY_EXAMPLES,
+    BatchItem,
+    BatchRequest,
+    ScoreRequest,
+    SiteRequest,
+    StudyRequest,
+)
+from app.schemas.validation import parse
 from app.services.score_measurements import ResolvedRequest, make_result
 
 Json = dict[str, Any]
@@ -35,6 +45,7 @@ DESCRIPTION = (
 )
 TAGS = [
     {"name": "Scores", "description": "Score measurements."},
+    {"name": "Pictures", "description": "Draw a patient among reference people, and how sure a model is."},
     {"name": "Look-ups", "description": "Sites, limits, models and their cards."},
     {"name": "Audit", "description": "Read the audit and recompute recorded scores."},
     {"name": "Operation", "description": "Activation, health, self-test, metrics."},
@@ -42,11 +53,12 @@ TAGS = [
 LICENSE = {"name": "All rights reserved", "identifier": "LicenseRef-Proprietary"}
 SERVERS = [{"url": "/", "description": "The service that serves this document."}]
 NO_SECURITY: Json = {"security": []}  # says that an operation needs no credential
+BATCH_CSV = "id,site,age_years,sex,height_cm,weight_kg,diameter_mm\na,SoV,55,male,176,84,41\n"
 EXAMPLE_ID = "0199a8c4-5e70-7c3b-9a01-2f6d1c0b4e5a"
 SCHEMAS = "#/components/schemas/"
 
 ANY = (problems.BAD_REQUEST, problems.HEADERS_TOO_LARGE)
-PROTECTED = (*ANY, problems.NO_CREDENTIAL, problems.SCOPE_MISSING)
+PROTECTED = (*ANY, problems.NO_CREDENTIAL, problems.SCOPE_MISSING, problems.OVER_RATE, problems.INPUT_REFUSED)
 READS_JSON = (problems.NOT_JSON, problems.BODY_TOO_LARGE, problems.WRONG_MEDIA_TYPE, problems.INPUT_REFUSED)
 RECORDED = (problems.NOT_AUDITED, problems.QUEUE_FULL)
 
@@ -82,6 +94,15 @@ REQUEST_HEADER: Json = {
     "schema": {"type": "string"},
     "example": "echo-lab-7.2026-11-15",
 }
+IDEMPOTENCY_HEADER: Json = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "1 to 255 printable ASCII characters, new for each request. A request that is repeated with it "
+    "within 24 hours gets the same response and is not scored again.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+    "example": "5f8f1c1e-6a5b-4c62-9d0f-0c8d3b6f2a11",
+}
 RESPONSE_HEADER: Json = {
     "description": "The id of this request: yours if it was valid, otherwise a new UUIDv7.",
     "required": True,
@@ -112,6 +133,30 @@ def _problem_response(kinds: list[ProblemKind]) -> Json:
     return {"description": "; or: ".join(kind.title for kind in kinds) + ".", "content": content}
 
 
+def batch_body(request: type[BaseModel], examples: Mapping[str, Any]) -> Json:
+    """The three media types of a batch, which FastAPI cannot know."""
+    schema = {"$ref": SCHEMAS + request.__name__}
+    item = {"$ref": SCHEMAS + BatchItem.__name__}
+    content = {
+        "application/json": {"schema": schema, "examples": dict(examples)},
+        "application/x-ndjson": {"schema": item, "example": _first(examples)["items"][0]},  # of one line
+        "text/csv": {"schema": {"type": "string", "format": "binary"}, "example": BATCH_CSV},
+    }
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def batch_responses() -> dict[int | str, Json]:
+    line = {"oneOf": [{"$ref": SCHEMAS + one} for one in ("BatchScore", "BatchError", "BatchEnd")]}
+    return {
+        200: {
+            "content": {
+                "application/x-ndjson": {"schema": line},
+                "text/csv": {"schema": {"type": "string"}},
+            }
+        }
+    }
+
+
 def document(application: FastAPI, runtime: Runtime) -> Json:
     schema = get_openapi(
         title=application.title,
@@ -126,8 +171,9 @@ def document(application: FastAPI, runtime: Runtime) -> Json:
     components = schema["components"]
     problem = Problem.model_json_schema(ref_template=SCHEMAS + "{model}")
     components["schemas"] |= {**problem.pop("$defs"), Problem.__name__: problem}
-    components["parameters"] = {"RequestId": REQUEST_HEADER}
+    components["parameters"] = {"RequestId": REQUEST_HEADER, "IdempotencyKey": IDEMPOTENCY_HEADER}
     components["headers"] = {"RequestId": RESPONSE_HEADER, "RetryAfter": RETRY_AFTER, "Challenge": CHALLENGE}
+    components["schemas"] |= _batch_schemas()
     for operation in _operations(schema):
         _complete(operation)
     for name in ("HTTPValidationError", "ValidationError"):
@@ -135,6 +181,15 @@ def document(application: FastAPI, runtime: Runtime) -> Json:
     for path, answer in examples(runtime).items():
         schema["paths"][path]["post"]["responses"]["200"]["content"]["application/json"]["example"] = answer
     return schema
+
+
+def _batch_schemas() -> Json:
+    """Of bodies that the routes read and write themselves."""
+    found: Json = {}
+    for model in (BatchRequest, BatchItem, BatchEnd):
+        own = TypeAdapter(model).json_schema(ref_template=SCHEMAS + "{model}")
+        found |= {**own.pop("$defs", {}), model.__name__: own}
+    return found
 
 
 def _operations(schema: Json) -> Iterator[Json]:
@@ -148,10 +203,12 @@ def _complete(operation: Json) -> None:
     if "422" in responses and MEDIA_TYPE not in responses["422"]["content"]:
         del responses["422"]
     operation.setdefault("parameters", []).append({"$ref": "#/components/parameters/RequestId"})
+    if str(problems.STILL_ANSWERING.status) in responses:
+        operation["parameters"].append({"$ref": "#/components/parameters/IdempotencyKey"})
     for status, response in responses.items():
         headers = response.setdefault("headers", {})
         headers["X-Request-ID"] = {"$ref": "#/components/headers/RequestId"}
-        if status == "503":
+        if status in ("409", "429", "503"):
             headers["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}
         if status == "401":
             headers["WWW-Authenticate"] = {"$ref": "#/components/headers/Challenge"}
@@ -163,13 +220,10 @@ def examples(runtime: Runtime) -> dict[str, Json]:
         return {}
     asked = parse(ScoreRequest, _first(SCORE_EXAMPLES)).for_site("SoV")
     both = parse(StudyRequest, _first(STUDY_EXAMPLES))
-    query = asked.query
     results = [_result(runtime, measurement) for measurement in both.site_requests()]
     return {
-        "/v1/sites/{site}/score": _json(
-            score_response(EXAMPLE_ID, query.patient, query.diameter_mm, _result(runtime, asked))
-        ),
-        "/v1/studies/score": _json(study_response(EXAMPLE_ID, both.to_patient(), results)),
+        "/v1/sites/{site}/score": _json(score_response(EXAMPLE_ID, _result(runtime, asked))),
+        "/v1/studies/score": _json(study_response(EXAMPLE_ID, results)),
     }
 
 

@@ -2,7 +2,7 @@
 limit on pipelined requests. An ASGI application cannot do this: it is called only once the headers are complete.
 
 A request that arrives in one piece, as nearly all do, never starts a timer. Reading pauses while a request waits behind
-another one, so that one connection occupies at most one read of the socket and `MOST_WAITING` requests.
+another one, so that one connection occupies at most one read of the socket and `MAX_WAITING` requests.
 
 This subclasses internals of uvicorn, whose version is pinned; tests/web/test_protocol.py and test_pipelining.py notice
 if an update changes them.
@@ -19,14 +19,17 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from app.schemas import problem as problems
-from app.schemas.problem import ProblemKind
-from app.web.middleware import LARGEST_HEADERS, NO_ROUTE, SECURITY_HEADERS, new_request_id
-from app.web.problems import ProblemException, problem_response
+from app.schemas.problem import ProblemException, ProblemKind
+from app.web.error_handlers import problem_response
+from app.web.middleware import MAX_HEADER_BYTES, NO_ROUTE, SECURITY_HEADERS, new_request_id
+from app.web.streaming import IDLE_DEADLINE
 
 HEADERS_SECONDS = 10.0  # from the first byte, or from the connection, to the end of the headers
 REQUEST_SECONDS = 15.0  # to the end of the body
+IDLE_SECONDS = 30.0  # of a stream: from one piece of the body to the next
+READING_SECONDS = 60.0  # for a client to take what was sent (48 KiB or more) before more is sent
 LINGER_SECONDS = 1.0  # from a refusal to closing the connection, so that the client can still read the refusal
-MOST_WAITING = 64  # pipelined requests behind the one that is being answered
+MAX_WAITING = 64  # pipelined requests behind the one that is being answered
 NO_METHOD = "none"  # bytes that are not a request are counted without a method
 
 
@@ -62,6 +65,8 @@ class GuardedProtocol(HttpToolsProtocol):
     _unparsed = 0  # bytes of headers so far, or of trailers
     # The request that is being answered, or was answered last; uvicorn's own `cycle` is the newest one.
     _answering: RequestResponseCycle | None = None
+    _is_stream = False  # the body that is arriving has no deadline as a whole
+    _write_deadline: asyncio.TimerHandle | None = None
     _final_response = b""  # a refusal that is sent after the responses in flight
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -72,6 +77,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        self._disarm_writing()
         if self._answering is not None:
             self._answering.disconnected = True  # otherwise its response would be a failed write
         super().connection_lost(exc)
@@ -91,7 +97,22 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._phase, self._began = Phase.HEADERS, self.loop.time()
+        self._phase, self._began, self._is_stream = Phase.HEADERS, self.loop.time(), False
+        self.scope[IDLE_DEADLINE] = self.use_idle_deadline  # type: ignore[literal-required]
+
+    def use_idle_deadline(self) -> None:
+        """The request that is being answered has a body of any length: only pauses in it are limited."""
+        if self._answering is self.cycle:
+            self._is_stream = True
+            self._update_deadline()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._write_deadline = self.loop.call_later(READING_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._disarm_writing()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Also called for trailers, which are ignored: the checks of the headers are already over."""
@@ -99,7 +120,7 @@ class GuardedProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        if len(self.pipeline) >= MOST_WAITING:
+        if len(self.pipeline) >= MAX_WAITING:
             raise TooManyWaiting
         if b"://" in self.url and not self.url.startswith(b"/"):
             self.scope["target_authority"] = _authority(self.url)  # type: ignore[typeddict-unknown-key]
@@ -139,12 +160,14 @@ class GuardedProtocol(HttpToolsProtocol):
         """Starts the deadline for the next bytes from the client, and checks the size limit."""
         if self._phase is Phase.REFUSED:
             return
-        if self._phase is not Phase.IDLE and self._unparsed > LARGEST_HEADERS:
+        if self._phase is not Phase.IDLE and self._unparsed > MAX_HEADER_BYTES:
             self._refuse(problems.HEADERS_TOO_LARGE)
             return
         self._disarm()
         if self.flow.read_paused:
             self._paused_at = self.loop.time()
+        elif self._phase is Phase.BODY and self._is_stream:
+            self._arm(IDLE_SECONDS)
         elif self._phase is Phase.BODY:
             self._arm(self._began + REQUEST_SECONDS - self.loop.time())
         elif self._phase is Phase.HEADERS:
@@ -154,6 +177,11 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _arm(self, seconds: float) -> None:
         self._deadline = self.loop.call_later(max(seconds, 0.0), self.transport.close)
+
+    def _disarm_writing(self) -> None:
+        if self._write_deadline is not None:
+            self._write_deadline.cancel()
+            self._write_deadline = None
 
     def _disarm(self) -> None:
         if self._deadline is not None:

@@ -22,13 +22,15 @@ from app.errors import InvalidInput
 from app.formats import strict_json
 from app.formats.response import encode
 from app.schemas import problem as problems
-from app.schemas.errors import field_error
-from app.web.problems import ProblemException
+from app.schemas.base import ResponseBody, plain
+from app.schemas.problem import ProblemException
+from app.schemas.validation import field_error
 from app.web.resolver import Endpoint, compile_route
 from app.web.security import access_check, required_scopes
 
-LARGEST_BODY = 16 * 1024  # bytes; the longest acceptable scoring request has about 1 kB
+MAX_BODY_BYTES = 16 * 1024  # bytes; the longest acceptable scoring request has about 1 kB
 JSON = "application/json"
+API_PREFIX = "/v1/"  # elsewhere a browser, a proxy or a probe may add parameters of its own
 _JSON_TYPE = re.compile(rb'application/json(?:\s*;\s*charset="?utf-8"?)?\s*', re.IGNORECASE)
 
 
@@ -38,7 +40,7 @@ class StrictRequest(Request):
     async def body(self) -> bytes:
         """Counted while it arrives, so that nothing larger is ever held in memory."""
         if not hasattr(self, "_body"):
-            self._body = await self._read(LARGEST_BODY)
+            self._body = await self._read(MAX_BODY_BYTES)
         return self._body
 
     async def json(self) -> Any:
@@ -82,11 +84,12 @@ class ApiRoute(APIRoute):
         access_only = Dependant(dependencies=[check], path=self.path)
         has_body = self.body_field is not None
         query_names = _query_names(self.dependant)
+        is_api = self.path.startswith(API_PREFIX)
 
         async def read_strictly(request: Request) -> None:
             if has_body:
                 await request.json()
-            if query_names:
+            if is_api and request.scope["query_string"]:
                 _refuse_unknown_query(request, query_names)
 
         async def handle_strictly(request: Request) -> Response:
@@ -129,7 +132,8 @@ def _query_names(dependant: Dependant) -> tuple[str, ...]:
 def _refuse_unknown_query(request: Request, known: tuple[str, ...]) -> None:
     sent = [name for name, _ in request.query_params.multi_items()]
     if len(set(sent)) < len(sent) or not set(sent) <= set(known):
-        message = f"Known query parameters, each at most once: {', '.join(known)}."
+        allowed = f"Known query parameters, each at most once: {', '.join(known)}."
+        message = allowed if known else "This route takes no query parameters."
         raise InvalidInput([field_error("unknown_field", "(query)", message)])
 
 
@@ -138,6 +142,6 @@ def encoded_response(payload: object) -> Response:
     return Response(encode(payload), media_type=JSON)
 
 
-def json_response(request: Request, payload: dict[str, Any]) -> Response:
-    """As `encoded_response`, with the request id as the first field."""
-    return encoded_response({"request_id": request.state.request_id} | payload)
+def json_response(body: ResponseBody) -> Response:
+    """A schema as JSON. A field that was not set is left out; only audit records have such fields."""
+    return encoded_response(plain(body))

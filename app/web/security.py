@@ -2,37 +2,48 @@
 
 Every route declares one of them (`ApiRoute` refuses a route that does not), so access is denied by default.
 
-While no API key exists, the service listens on a loopback address only, and the Host header must name this machine:
-otherwise a web page could point its own host name at 127.0.0.1 and read the responses (DNS rebinding). If the request
-target names a host too (`GET http://host/path`), both must be this machine.
+While neither an API key nor a JWT issuer exists, the service listens on a loopback address only, and the Host header
+must name this machine: otherwise a web page could point its own host name at 127.0.0.1 and read the responses (DNS
+rebinding). If the request target names a host too (`GET http://host/path`), both must be this machine.
+
+Responses to anonymous callers are throttled, so that a flood of refusals costs little.
 """
 
 import asyncio
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 from fastapi import Depends, Request, Security
 from fastapi.dependencies.models import Dependant
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
 from starlette.types import Scope
 
-from app.runtime.credentials import ANONYMOUS, LOOPBACK, Caller, Principal, is_loopback
+from app.runtime.credentials import ANONYMOUS, LOOPBACK, Caller, Principal
+from app.runtime.loopback import is_loopback
+from app.runtime.rate_limits import OverRate
 from app.runtime.runtime import Runtime
 from app.schemas import problem as problems
-from app.web.problems import ProblemException
+from app.schemas.problem import ProblemException
 
 LOCAL_NAMES = (b"localhost", b"127.0.0.1", b"[::1]")
 HTTP_PORT = 80
-NOT_LOCAL = "While no API key exists, the Host header must name this machine and port."
+NOT_LOCAL = "While no credential is required, the Host header must name this machine and port."
 # Headers that decide who is calling or how the body is read are ambiguous if they are sent twice.
 SENT_ONCE = {b"host", b"content-type", b"content-length", b"authorization", b"idempotency-key"}
+LOCKED_OUT = "This credential was refused too often. Wait as many seconds as `Retry-After` says, and correct it."
 REPEATED = "Host, Content-Type, Content-Length, Authorization and Idempotency-Key may each be sent only once."
+
+PER_SECOND = 100  # responses to anonymous callers, all of them together
+BURST = 100  # after a quiet second so many leave at once
+MAX_DELAY_SECONDS = 2.0
+THROTTLED_SECONDS = "throttled_seconds"  # in the scope: how long the response waited, which is not processing time
 
 bearer = HTTPBearer(
     scheme_name="ApiKey",
-    bearerFormat="nsk_…",
-    description="`Authorization: Bearer nsk_…`, created with `normalcy keys create`. Not needed while no key exists.",
+    bearerFormat="nsk_… or JWT",
+    description="`Authorization: Bearer …`: an API key created by `normalcy keys create`, or a JWT of a configured "
+    "issuer. Not needed while neither exists.",
     auto_error=False,
 )
 
@@ -51,18 +62,18 @@ Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
 
 async def authorize(request: Request, required: SecurityScopes, credentials: Credentials) -> Principal:
     """The authenticated principal, if it has every scope that the route requires."""
-    return _admit(request, frozenset(required.scopes), credentials)
+    return await _admit(request, _scopes(*required.scopes), credentials)
 
 
 async def authorize_metrics(request: Request, required: SecurityScopes, credentials: Credentials) -> Principal:
     """As `authorize`, unless the setting NORMALCY_METRICS opens the metrics to everyone."""
     is_open = runtime_of(request.scope).settings.metrics == "open"
-    return _admit(request, frozenset() if is_open else frozenset(required.scopes), credentials)
+    return await _admit(request, frozenset() if is_open else frozenset(required.scopes), credentials)
 
 
 async def allow_anonymous(request: Request) -> Principal:
     """Anyone; only the checks of the headers apply."""
-    return _admit(request, frozenset(), None)
+    return await _admit(request, frozenset(), None)
 
 
 ACCESS_CHECKS = (authorize, authorize_metrics, allow_anonymous)
@@ -76,7 +87,7 @@ async def current_caller(
     """The caller as services and the audit need it. The time allowed for the audit record starts here, when the whole
     request has arrived."""
     deadline = asyncio.get_running_loop().time() + runtime.settings.audit_budget_seconds
-    return Caller(principal.name, request.state.request_id, request.scope["route"].path, deadline)
+    return Caller(principal.name, request.scope["state"]["request_id"], request.scope["route"].path, deadline)
 
 
 def access_check(dependant: Dependant) -> Dependant:
@@ -100,33 +111,69 @@ def required_scopes(check: Dependant) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(check.parent_oauth_scopes or ()), *(check.own_oauth_scopes or ())]))
 
 
-def has_valid_credential(scope: Scope) -> bool:
-    """Whether the request carries a valid key, whatever route it is for."""
+async def has_valid_credential(scope: Scope) -> bool:
+    """Whether the request carries a valid credential, whatever route it is for."""
     sent = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
     scheme, _, token = sent.partition(" ")
     runtime = runtime_of(scope)
-    return scheme.lower() == "bearer" and runtime.keyring.principal(token.strip(), runtime.clock()) is not None
+    return scheme.lower() == "bearer" and await runtime.authenticator.is_valid(token.strip(), runtime.clock())
 
 
-def _admit(request: Request, required: frozenset[str], credentials: HTTPAuthorizationCredentials | None) -> Principal:
+async def _admit(
+    request: Request, required: frozenset[str], credentials: HTTPAuthorizationCredentials | None
+) -> Principal:
     """Checked once per request: `ApiRoute` asks before it reads the body, FastAPI again when it calls the endpoint."""
-    state = request.state
-    if getattr(state, "granted", None) == required:
-        return state.principal  # type: ignore[no-any-return]
-    state.principal = ANONYMOUS  # refusals are recorded under this name
+    state = request.scope["state"]
+    if state.get("granted") == required:
+        return state["principal"]  # type: ignore[no-any-return]
+    principal = state["principal"] = ANONYMOUS  # refusals are recorded under this name
     _refuse_repeated_headers(request.scope)
     runtime = runtime_of(request.scope)
-    if not runtime.keyring.has_seen_keys:
+    authenticator = runtime.authenticator
+    if not authenticator.is_required:
         _refuse_foreign_host(request.scope, runtime.settings.host)
-        state.principal = LOOPBACK if is_loopback(runtime.settings.host) else ANONYMOUS
+        principal = LOOPBACK if is_loopback(runtime.settings.host) else ANONYMOUS
     elif required and credentials is not None:
-        found = runtime.keyring.principal(credentials.credentials.strip(), runtime.clock())
-        state.principal = found or ANONYMOUS
-    if not required <= state.principal.scopes:
-        is_known = state.principal is not ANONYMOUS
-        raise ProblemException(problems.SCOPE_MISSING if is_known else problems.NO_CREDENTIAL)
-    state.granted = required
-    return state.principal  # type: ignore[no-any-return]
+        principal = await authenticator.principal(credentials.credentials.strip(), runtime.clock()) or ANONYMOUS
+    state["principal"] = principal
+    if not required <= principal.scopes:
+        if principal is not ANONYMOUS:
+            authenticator.count("scope_missing")
+            raise ProblemException(problems.SCOPE_MISSING)
+        _refuse_credential(runtime, request.scope, credentials)
+    if required and principal is not LOOPBACK and (over := runtime.limiter.take(principal.name)):
+        raise _over_rate(over)
+    state["granted"] = required
+    return principal
+
+
+def _refuse_credential(runtime: Runtime, scope: Scope, credentials: HTTPAuthorizationCredentials | None) -> NoReturn:
+    if credentials is None:
+        runtime.authenticator.count("none")
+        raise ProblemException(problems.NO_CREDENTIAL)
+    seconds = runtime.lock_outs.add((scope.get("client") or ("",))[0], credentials.credentials.strip())
+    if not seconds:
+        raise ProblemException(problems.NO_CREDENTIAL)
+    runtime.authenticator.count("locked_out")
+    locked_out = ProblemException(problems.OVER_RATE, detail=LOCKED_OUT)
+    locked_out.headers = {"Retry-After": str(seconds)}
+    raise locked_out
+
+
+def _over_rate(over: OverRate) -> ProblemException:
+    """With the header fields of draft-ietf-httpapi-ratelimit-headers-10."""
+    error = ProblemException(problems.OVER_RATE)
+    error.headers = {
+        "Retry-After": str(over.retry_seconds),
+        "RateLimit": f'"requests";r=0;t={over.retry_seconds}',
+        "RateLimit-Policy": f'"requests";q={over.quota};w={over.window_seconds}',
+    }
+    return error
+
+
+@lru_cache(maxsize=32)
+def _scopes(*scopes: str) -> frozenset[str]:
+    return frozenset(scopes)
 
 
 @lru_cache(maxsize=8)
@@ -150,3 +197,29 @@ def _refuse_foreign_host(scope: Scope, listening: str) -> None:
     named = {sent.lower(), scope.get("target_authority", sent).lower()}
     if server is None or not named <= _own_hosts(listening, server[1]):
         raise ProblemException(problems.BAD_REQUEST, detail=NOT_LOCAL)
+
+
+class Throttle:
+    """Spaces out the responses to anonymous callers. Only their own connections wait; a mistyped key goes unnoticed."""
+
+    def __init__(self) -> None:
+        self._last = 0.0  # when the last response that was scheduled leaves
+
+    def delay(self, now: float) -> float:
+        """Seconds until the next response may leave."""
+        step = 1 / PER_SECOND
+        self._last = min(max(self._last, now - BURST * step) + step, now + MAX_DELAY_SECONDS)
+        return max(self._last - now, 0.0)
+
+
+async def throttle(scope: Scope) -> None:
+    delay = scope["app"].state.throttle.delay(asyncio.get_running_loop().time())
+    if delay and not runtime_of(scope).is_draining:
+        scope[THROTTLED_SECONDS] = delay
+        await asyncio.sleep(delay)
+
+
+async def throttle_anonymous(scope: Scope) -> None:
+    """For refusals before any route has authenticated the caller."""
+    if not await has_valid_credential(scope):
+        await throttle(scope)

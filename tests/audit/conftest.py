@@ -7,7 +7,7 @@ import pytest
 from app.audit.writer import AuditWriter
 from app.database.engine import Database
 from app.observability import Metrics, make_metrics
-from tests.audit.recording import FACTS
+from tests.audit.recording import author
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ async def open_writer(database: Database, metrics: Metrics) -> AsyncIterator[Cal
 
     async def start(**options: object) -> AuditWriter:
         appender = options.pop("appender", None) or database.appender()
-        writer = AuditWriter(appender, FACTS, metrics, **options)  # type: ignore[arg-type]
+        writer = AuditWriter(appender, author(), metrics, **options)  # type: ignore[arg-type]
         await writer.start()
         writers.append(writer)
         return writer

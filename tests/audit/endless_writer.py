@@ -9,15 +9,16 @@ import sys
 
 from app.audit.writer import AuditWriter
 from app.database.engine import open_database
-from app.observability import make_metrics
+from app.observability import configure_logging, make_metrics
 from app.settings import load_settings
-from tests.audit.recording import FACTS, score
+from tests.audit.recording import author, score
 
 CONCURRENT = 16
 
 
 async def main() -> None:
-    writer = AuditWriter(open_database(load_settings(os.environ)).appender(), FACTS, make_metrics())
+    configure_logging("error", sys.stderr)  # standard output is for the records' ids
+    writer = AuditWriter(open_database(load_settings(os.environ)).appender(), author(), make_metrics())
     await writer.start()
     await asyncio.gather(*(_write_for_ever(writer) for _ in range(CONCURRENT)))
 

@@ -1,8 +1,10 @@
 """Appenders whose connection fails at the worst moment. Each wraps a real one."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from app.database.appender import Appender
+from app.database.checkpoints import CheckpointRow
 from app.database.records import AuditRow, ChainHead
 from app.errors import DatabaseUnavailable
 
@@ -14,6 +16,7 @@ class FaultyAppender:
         self.real = real
         self.fault = ""  # "reply lost": committed, but the reply is lost. "in doubt": it may be committed later
         self.in_doubt: list[AuditRow] = []
+        self.signed_in_doubt: Sequence[CheckpointRow] = ()
 
     @property
     def connected(self) -> bool:
@@ -25,12 +28,12 @@ class FaultyAppender:
     async def durability_problem(self) -> str | None:
         return await self.real.durability_problem()
 
-    async def append(self, rows: list[AuditRow]) -> None:
+    async def append(self, rows: list[AuditRow], signed: Sequence[CheckpointRow] = ()) -> None:
         fault, self.fault = self.fault, ""
         if fault == "in doubt":
-            self.in_doubt = rows
+            self.in_doubt, self.signed_in_doubt = rows, signed
         else:
-            await self.real.append(rows)
+            await self.real.append(rows, signed)
         if fault:
             raise DatabaseUnavailable
 

@@ -1,8 +1,10 @@
 """Records to write, and what the tests do to a database that holds them."""
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -10,8 +12,11 @@ from sqlalchemy import Executable, insert, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.audit import changes
+from app.audit.author import Author, CheckpointLog
 from app.audit.checkpoint import Checkpoint
 from app.audit.records import NewRecord
+from app.audit.signed_checkpoint import Signer
+from app.audit.signing_key import SigningKey
 from app.audit.verify import ChainVerification, Coverage, verify_chains
 from app.audit.writer import AuditWriter
 from app.clock import utc_now
@@ -30,6 +35,12 @@ TRIGGERS = {
     "postgresql": ["audit_records_no_change ON audit_records"],  # on every partition too
     "sqlite": ["audit_records_no_update", "audit_records_no_delete", "audit_records_no_replace"],
 }
+
+
+def author() -> Author:
+    """Of a process with a key and a data folder of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="normalcy-author-"))
+    return Author(FACTS, Signer(SigningKey.generate(), "a database"), CheckpointLog(folder))
 
 
 def score(request_id: str = "request-1", **changes: Any) -> NewRecord:
@@ -52,9 +63,13 @@ def refusal() -> NewRecord:
     return NewRecord("refusal", utc_now(), "key:abcdefgh", ROUTE, 422, "request-2", output={"codes": ["out_of_range"]})
 
 
+def change(connection: AsyncConnection) -> changes.Change:
+    return changes.Change(connection, author())
+
+
 async def activate(connection: AsyncConnection, ref: ModelRef = MODEL, by: str = "key:x", **more: Any) -> Activation:
     """As another process would."""
-    return await changes.activate(connection, ref, NewRecord("activation", utc_now(), by), FACTS, **more)
+    return await changes.activate(change(connection), ref, NewRecord("activation", utc_now(), by), **more)
 
 
 async def write_until_served(writer: AuditWriter) -> UUID:

@@ -75,6 +75,7 @@ async def rows(database: Database, writer: AuditWriter) -> list[AuditRow]:
 
 
 @ON_POSTGRES
+@pytest.mark.req("REQ-076")
 async def test_postgres_refuses_every_change_even_from_its_superuser(database: Database, rows: list[AuditRow]) -> None:
     assert await allowed(database, POSTGRES_CHANGES) == []
     assert await all_rows(database) == rows
@@ -88,6 +89,7 @@ async def test_a_replication_session_is_refused_too(database: Database, rows: li
 
 @ON_SQLITE
 @pytest.mark.parametrize("recursive_triggers", ["ON", "OFF"])
+@pytest.mark.req("REQ-076")
 async def test_sqlite_refuses_every_change_whatever_the_connection_is_set_to(
     database: Database, rows: list[AuditRow], recursive_triggers: str
 ) -> None:

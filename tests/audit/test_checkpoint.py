@@ -35,6 +35,7 @@ async def test_a_checkpoint_holds_while_chains_grow(writer: AuditWriter, databas
 
 
 @anyio
+@pytest.mark.req("REQ-075")
 async def test_a_cut_tail_and_a_missing_chain_are_found(writer: AuditWriter, database: Database) -> None:
     await writer.write([score(), score()])
     await writer.stop()
@@ -47,6 +48,7 @@ async def test_a_cut_tail_and_a_missing_chain_are_found(writer: AuditWriter, dat
 
 
 @anyio
+@pytest.mark.req("REQ-075")
 async def test_a_chain_that_was_rewritten_is_found(writer: AuditWriter, database: Database) -> None:
     """Someone with all rights replaces a score and hashes the whole chain again: consistent, and not the same."""
     await writer.write([score("honest"), score("honest")])

@@ -19,7 +19,7 @@ from app.database.keys import make_key
 from app.errors import AuditUnavailable, NotDurable
 from app.observability import Metrics
 from app.settings import Settings
-from tests.audit.recording import FACTS, NOT_HUNG, activate, all_rows, score, verified, write_until_served
+from tests.audit.recording import NOT_HUNG, activate, all_rows, change, score, verified, write_until_served
 from tests.postgres import PostgresServer, PrivateServer
 
 pytestmark = pytest.mark.anyio
@@ -167,7 +167,7 @@ async def test_nor_is_a_change_of_keys_or_versions_acknowledged(
         with pytest.raises(NotDurable, match="may lose records"):
             await activate(connection)
         with pytest.raises(NotDurable, match="may lose records"):
-            await add_key(connection, key, "admin", FACTS, utc_now())
+            await add_key(change(connection), key, "admin", utc_now())
     await careless.close()
     assert await all_rows(database) == []
 

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import delete, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.audit.lookup import LARGEST_PAGE, as_dict, find_records
+from app.audit.lookup import MAX_PAGE, as_dicts, find_records
 from app.audit.writer import AuditWriter
 from app.clock import timestamp
 from app.database.engine import Database
@@ -75,7 +75,7 @@ async def test_pages_give_every_record_once_in_order(writer: AuditWriter, databa
 async def test_a_page_has_a_largest_and_a_smallest_size(writer: AuditWriter, database: Database) -> None:
     async with database.reading() as connection:
         assert len((await find_records(connection, Filter(), limit=0)).records) == 1
-        assert (await find_records(connection, Filter(), limit=LARGEST_PAGE * 1000)).cursor is None
+        assert (await find_records(connection, Filter(), limit=MAX_PAGE * 1000)).cursor is None
 
 
 @pytest.mark.parametrize("at", ["", "yesterday", "9999", "2026-01-01 12:00:00 é\U0001f600"])
@@ -140,7 +140,8 @@ async def damages(connection: AsyncConnection) -> dict[str, str | None]:
     """The same in a page and in a stream."""
     wanted = Filter(site="SoV")
     shown = (await find_records(connection, wanted)).records
-    streamed = [as_dict(linked) async for page in stream_records(connection, wanted) for linked in page]
+    pages = [page async for page in stream_records(connection, wanted)]
+    streamed = [record for page in pages for linked in page for record in as_dicts(linked)]
     assert shown == streamed
     assert [record["damaged"] for record in shown] == ["damage" in record for record in shown]
     return {record["request_id"]: record["damage"]["kind"] if record["damaged"] else None for record in shown}

@@ -11,6 +11,7 @@ from tests.audit.recording import score
 CONTRACT = {"v", "kind", "record_id", "request_id", "item", "at", "principal", "route", "status", "model"}
 
 
+@pytest.mark.req("REQ-085")
 def test_a_payload_has_exactly_the_keys_of_the_contract() -> None:
     assert json.loads(encode(score()).payload).keys() == CONTRACT | {"input", "output"}
 

@@ -59,6 +59,7 @@ async def test_one_refusal_in_its_second_keeps_its_request_id(
     assert (row["request_id"], "count" in row["output"]) == ("alone", False)
 
 
+@pytest.mark.req("REQ-105")
 async def test_anonymous_callers_cannot_make_many_rows_by_being_refused_in_many_ways(
     recorder: RefusalRecorder, writer: AuditWriter, database: Database
 ) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.audit.subject import KEY_FILE, SubjectHasher, subject_hasher
-from app.errors import InvalidSettings
+from app.audit.recorded_request import KEY_FILE, SubjectHasher, subject_hasher
+from app.errors import InvalidSettings, NormalcyError
 from app.settings import Settings, load_settings
 
 
@@ -20,6 +20,7 @@ def test_a_hash_is_the_same_for_the_same_key_and_no_other() -> None:
     assert first.key_id != second.key_id
 
 
+@pytest.mark.req("REQ-079")
 def test_neither_reference_nor_key_can_be_read_off() -> None:
     hasher = SubjectHasher(b"k" * 32)
     assert "MRN" not in str(hasher.hash("MRN 1"))
@@ -36,10 +37,19 @@ def test_a_key_of_our_own_is_made_once_and_private(tmp_path: Path) -> None:
 
 def test_the_configured_key_wins(tmp_path: Path) -> None:
     subject_hasher(_settings(tmp_path))
-    assert subject_hasher(_settings(tmp_path, "x" * 40)) == SubjectHasher(b"x" * 40)
+    own = "another key, long enough to be one"
+    assert subject_hasher(_settings(tmp_path, own)) == SubjectHasher(own.encode())
 
 
 def test_a_cut_key_file_is_refused_rather_than_replaced(tmp_path: Path) -> None:
     (tmp_path / KEY_FILE).write_text("short")
+    (tmp_path / KEY_FILE).chmod(0o600)
     with pytest.raises(InvalidSettings, match=KEY_FILE):
+        subject_hasher(_settings(tmp_path))
+
+
+def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    subject_hasher(_settings(tmp_path))
+    (tmp_path / KEY_FILE).chmod(0o644)
+    with pytest.raises(NormalcyError, match="chmod 600"):
         subject_hasher(_settings(tmp_path))

@@ -7,7 +7,7 @@ import pytest
 
 from app.audit.chain import DamageKind, genesis, link, new_chain
 from app.audit.lookup import find_records
-from app.audit.records import DEEPEST, Kind, NewRecord, Record, encode
+from app.audit.records import MAX_DEPTH, Kind, NewRecord, Record, encode
 from app.audit.verify import RowDamageKind, verify_tables
 from app.clock import month_of, utc_now
 from app.database.engine import Database
@@ -20,7 +20,7 @@ NOT_TO_BE_READ = {
     "a number without end": b"1e999",
     "an integer of 5000 digits": b"1" * 5000,
     "half a character": b'"\\ud800"',
-    "a level too many": b"[" * DEEPEST + b"]" * DEEPEST,
+    "a level too many": b"[" * MAX_DEPTH + b"]" * MAX_DEPTH,
     "nested so that it can be read and not written": b"[" * 800 + b"]" * 800,
     "nested without end": b"[" * 20_000 + b"]" * 20_000,
 }
@@ -65,7 +65,7 @@ async def test_a_genesis_that_cannot_be_read_is_damaged(database: Database, odd:
 
 
 async def test_what_is_deep_and_can_be_read_is_no_damage(database: Database) -> None:
-    deep, wide = b"[" * (DEEPEST - 1) + b"]" * (DEEPEST - 1), b"[" + b",".join([b"[]"] * 10 * DEEPEST) + b"]"
+    deep, wide = b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1), b"[" + b",".join([b"[]"] * 10 * MAX_DEPTH) + b"]"
     await add(database, *(with_odd(encode(score(input=MARK)), odd) for odd in (deep, wide)))
     assert (await verified(database)).intact
 

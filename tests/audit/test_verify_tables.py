@@ -18,7 +18,7 @@ from app.database.records import add_records
 from app.database.tables import activations, api_keys
 from app.domain.card import ModelRef
 from app.errors import ActivationFailed
-from tests.audit.recording import FACTS, activate, all_rows, score, verified
+from tests.audit.recording import FACTS, activate, all_rows, change, score, verified
 
 pytestmark = pytest.mark.anyio
 NOW = utc_now()
@@ -41,8 +41,8 @@ async def stored(database: Database) -> Stored:
     keys = [make_key(name, ["score"], NOW, NOW + timedelta(days=365)).key for name in ("ward", "lab")]
     async with database.writing() as connection:
         for key in keys:
-            await add_key(connection, key, "admin", FACTS, NOW)
-        revoked = await revoke_key(connection, keys[1].key_id, "admin", FACTS, NOW)
+            await add_key(change(connection), key, "admin", NOW)
+        revoked = await revoke_key(change(connection), keys[1].key_id, "admin", NOW)
         await activate(connection)
         await activate(connection, NEWER)
         await activate(connection, ModelRef("AA", "1.0.0", "ef" * 32))
@@ -86,6 +86,7 @@ async def test_a_record_has_neither_the_secret_nor_its_hash(stored: Stored, data
     assert stored.live.secret_sha256.hex().encode() not in payloads
 
 
+@pytest.mark.req("REQ-086")
 async def test_every_changed_column_of_a_key_is_named(stored: Stored, database: Database) -> None:
     changes: dict[str, dict[str, object]] = {
         "name": {"name": "another"},
@@ -138,6 +139,7 @@ async def test_a_second_record_of_the_same_key_changes_nothing(stored: Stored, d
     assert "second record" in finding.detail
 
 
+@pytest.mark.req("REQ-086")
 async def test_every_changed_column_of_an_activation_is_named(stored: Stored, database: Database) -> None:
     row = stored.activations[0]
     for name in ("site", "version", "sha256", "activated_at", "activated_by"):
@@ -202,7 +204,7 @@ async def test_a_change_that_is_not_committed_leaves_no_record(database: Databas
     key = make_key("ward", ["score"], NOW).key
     async with database.engine.connect() as connection:
         await connection.execution_options(writes=True)
-        await add_key(connection, key, "admin", FACTS, NOW)
+        await add_key(change(connection), key, "admin", NOW)
         await activate(connection)
         await connection.rollback()
     assert await all_rows(database) == []

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -10,12 +10,13 @@ import pytest
 from app.audit import writer as writer_module
 from app.audit.writer import BATCH, CAPACITY, AuditWriter
 from app.clock import later_month, month_of, utc_now
+from app.database.checkpoints import CheckpointRow
 from app.database.engine import Database
 from app.database.records import AuditRow
 from app.errors import AuditQueueFull, AuditUnavailable, DatabaseUnavailable
 from app.observability import Metrics, make_metrics
 from tests.audit.faulty_appender import FaultyAppender
-from tests.audit.recording import FACTS, all_rows, refusal, score, verified, writes_blocked
+from tests.audit.recording import FACTS, all_rows, author, refusal, score, verified, writes_blocked
 
 pytestmark = pytest.mark.anyio
 OpenWriter = Callable[..., Awaitable[AuditWriter]]
@@ -88,6 +89,7 @@ async def test_a_cancelled_request_leaves_its_record_and_stalls_nobody(writer: A
     assert (await verified(database)).intact
 
 
+@pytest.mark.req("REQ-070")
 async def test_nothing_is_acknowledged_while_the_commit_waits(writer: AuditWriter, database: Database) -> None:
     async with writes_blocked(database):
         task = asyncio.create_task(writer.write([score()]))
@@ -121,6 +123,7 @@ async def test_a_record_whose_request_was_refused_while_it_waited_is_not_written
     assert [row.request_id for row in await all_rows(database) if row.kind == "score"] == ["running"]
 
 
+@pytest.mark.req("REQ-103")
 async def test_a_full_queue_refuses_at_once(writer: AuditWriter, database: Database) -> None:
     async with writes_blocked(database):
         tasks = [asyncio.create_task(writer.write([score()])) for _ in range(CAPACITY + BATCH + 20)]
@@ -201,7 +204,7 @@ async def test_a_writer_that_cannot_open_its_chain_says_so_and_closes(
 ) -> None:
     appender = FaultyAppender(database.appender())
     appender.fault = "in doubt"
-    writer = AuditWriter(appender, FACTS, make_metrics())
+    writer = AuditWriter(appender, author(), make_metrics())
     with pytest.raises(AuditUnavailable):
         await writer.start()
     await writer.stop()
@@ -213,10 +216,10 @@ class FullDisk(FaultyAppender):
 
     is_full = False
 
-    async def append(self, rows: list[AuditRow]) -> None:
+    async def append(self, rows: list[AuditRow], signed: Sequence[CheckpointRow] = ()) -> None:
         if self.is_full:
             raise DatabaseUnavailable
-        await super().append(rows)
+        await super().append(rows, signed)
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -3,10 +3,12 @@
     python -m tests.campaigns.comparison_servers hello PORT
     python -m tests.campaigns.comparison_servers route PORT ANSWER.json
     python -m tests.campaigns.comparison_servers unaudited
+    python -m tests.campaigns.comparison_servers one-insert
 
 The route does what its users do: pydantic reads the request, a constant answer of full size stands for the work, and
 pydantic checks and writes the response. The garbage collector is set as the service sets its own. `unaudited` is
-`normalcy serve` with a writer that records nothing; there is no setting for that.
+`normalcy serve` with a writer that records nothing, `one-insert` with one that commits each record by itself; there is
+no setting for either.
 """
 
 import gc
@@ -20,6 +22,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.audit import writer
 from app.audit.writer import AuditWriter
 from app.cli.serve import serve
 from app.schemas.answers import ScoreResponse
@@ -74,9 +77,16 @@ def serve_unaudited() -> None:
     serve()
 
 
+def serve_one_insert() -> None:
+    writer.BATCH = 1
+    serve()
+
+
 def main(kind: str, port: str = "0", *files: str) -> None:
     if kind == "unaudited":
         serve_unaudited()
+    elif kind == "one-insert":
+        serve_one_insert()
     elif kind == "route":
         serve_bare(bare_route(json.loads(Path(files[0]).read_text())), int(port))
     else:

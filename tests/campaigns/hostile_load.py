@@ -8,8 +8,6 @@ within a round are compared. About seven minutes.
 
 import argparse
 import os
-import re
-import subprocess
 import sys
 import tempfile
 import threading
@@ -28,11 +26,9 @@ from app.settings import Settings, load_settings
 from tests.campaigns.hostile_load_report import Attack, Measured, Results, Round, render
 from tests.campaigns.reports import command_line, write_report
 from tests.campaigns.servers import (
-    COMMAND,
-    OUR_TREE,
-    TIMEOUT_SECONDS,
     Running,
     client_result,
+    create_key,
     get,
     migrated,
     service,
@@ -142,29 +138,10 @@ def targets(folder: Path, databases: Sequence[str]) -> Iterator[list[Target]]:
                 owner_url = server.url(urlsplit(url).path.lstrip("/"))  # the service's own login may make no key
             started = stack.enter_context(service(folder / name, url))
             environment = {"NORMALCY_DATA_DIR": str(folder / name), "NORMALCY_DATABASE_URL": owner_url}
-            found.append(Target(name, started, load_settings(environment), _create_key(environment, started.port)))
+            found.append(
+                Target(name, started, load_settings(environment), create_key(started.port, environment, ["score"]))
+            )
         yield found
-
-
-def _create_key(environment: dict[str, str], port: int) -> str:
-    """The service knows it when this returns: anonymous callers may no longer score."""
-    command = [sys.executable, *COMMAND, "keys", "create", "--name", "honest", "--scope", "score"]
-    done = subprocess.run(  # noqa: S603 - our own program
-        command,
-        env={**os.environ, **environment},
-        cwd=OUR_TREE,
-        capture_output=True,
-        check=True,
-        timeout=TIMEOUT_SECONDS,
-    )
-    key = re.search(rb"nsk_[\w-]+", done.stdout)
-    assert key is not None
-    until = time.monotonic() + TIMEOUT_SECONDS
-    while time.monotonic() < until:
-        if get(port, "/v1/sites")[0] == 401:
-            return key[0].decode()
-        time.sleep(SAMPLE_SECONDS)
-    raise RuntimeError("The service did not load its key.")
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ connection ten times a second."""
 BUSY = """\
 **The machine was busy with other work** while this was measured. The rates and ratios are not reliable: measure again
 on a quiet machine. Rows and memory hardly depend on it."""
-MOST_ROWS, MOST_MB, LIVE_SECONDS = 100, 30.0, 1.0
+MAX_ROWS, MAX_MB, LIVE_SECONDS = 100, 30.0, 1.0
 LEAST_SHARE = {"pipelined": 0.8, "refused": 0.7}
 
 
@@ -93,10 +93,10 @@ def _summary_lines(results: Results) -> list[str]:
         grown = max(each.beside.peak_mb for each in rounds) - results.baseline_mb[database]
         live, left = max(each.beside.live_seconds for each in rounds), max(each.rows for each in rounds)
         least = LEAST_SHARE[attack]
-        held = median(ratios) >= least and grown <= MOST_MB and live <= LIVE_SECONDS and left <= MOST_ROWS
+        held = median(ratios) >= least and grown <= MAX_MB and live <= LIVE_SECONDS and left <= MAX_ROWS
         throughput = (spread(ratios, ".0%"), f"{least:.0%}")
-        memory = (f"{grown:+.0f}", f"+{MOST_MB:.0f}")
-        rest = (f"{live:.2f}", f"{LIVE_SECONDS:.0f}", str(left), str(MOST_ROWS), "yes" if held else "no")
+        memory = (f"{grown:+.0f}", f"+{MAX_MB:.0f}")
+        rest = (f"{live:.2f}", f"{LIVE_SECONDS:.0f}", str(left), str(MAX_ROWS), "yes" if held else "no")
         rows.append((attack, database, *throughput, *memory, *rest))
     return ["## What was required, and what was measured", "", *table(head, rows)]
 

@@ -5,7 +5,6 @@ one right after the other, in alternating order, and every ratio is within such 
 """
 
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,8 @@ from statistics import median
 from app.formats.markdown import table
 from tests.campaigns.http_load_report import BUSY
 from tests.campaigns.reports import opening, spread
-from tests.campaigns.servers import OUR_TREE, CommitTime, Load, Running, migrated, run_load, service
+from tests.campaigns.servers import OUR_TREE, CommitTime, Load, Running, migrated, run_load
+from tests.campaigns.trees import head_commit, service_of_tree, worktree
 from tests.postgres import PostgresServer, postgres_server
 
 DATABASES = ("SQLite", "PostgreSQL")
@@ -117,16 +117,6 @@ def _side(server: Running, connections: int, seconds: float) -> Side:
 
 
 @contextmanager
-def worktree(revision: str, folder: Path) -> Iterator[Path]:
-    """The files of a commit, for as long as the block runs."""
-    _git("worktree", "add", "--detach", str(folder), revision)
-    try:
-        yield folder
-    finally:
-        _git("worktree", "remove", "--force", str(folder))
-
-
-@contextmanager
 def both_trees(folder: Path, other: Path, postgres: PostgresServer) -> Iterator[dict[tuple[str, bool], Running]]:
     """Four servers, by database and whether they run our tree."""
     with ExitStack() as stack:
@@ -135,11 +125,7 @@ def both_trees(folder: Path, other: Path, postgres: PostgresServer) -> Iterator[
             for database in DATABASES:
                 url = stack.enter_context(migrated(postgres, tree)) if database == "PostgreSQL" else ""
                 data = folder / f"{database}-{'ours' if is_ours else 'theirs'}"
-                server = stack.enter_context(service(data, url, tree=tree))
-                served = server.answer["provenance"]["service"]["commit"]
-                if served != head_commit(tree):
-                    raise RuntimeError(f"A server runs commit {served} instead of {head_commit(tree)}.")
-                found[database, is_ours] = server
+                found[database, is_ours] = stack.enter_context(service_of_tree(tree, data, url))
         yield found
 
 
@@ -211,14 +197,3 @@ def _pair_lines(comparison: Comparison) -> list[str]:
     )
     title = f"## All pairs, answers a second, {comparison.seconds:g} s each"
     return [title, "", *table(("database", "connections", "before", "now"), rows)]
-
-
-def head_commit(tree: Path) -> str:
-    return _git("rev-parse", "--short=12", "HEAD", tree=tree)
-
-
-def _git(*arguments: str, tree: Path = OUR_TREE) -> str:
-    done = subprocess.run(["git", "-C", str(tree), *arguments], capture_output=True, text=True, check=False)  # noqa: S603, S607
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip())
-    return done.stdout.strip()

@@ -2,8 +2,8 @@
 
     python -m tests.campaigns.load_client PORT CONNECTIONS SECONDS [KEY]
 
-Prints {"answers", "seconds", "errors"} as JSON. It checks the status and the length of an answer and nothing else,
-so that it takes little processor time beside the server.
+Prints {"answers", "seconds", "errors", "p50_ms", "p99_ms"} as JSON. It checks the status and the length of an
+answer and nothing else, so that it takes little processor time beside the server.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import json
 import random
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import uvloop
@@ -45,6 +45,7 @@ class Tally:
     ends_at: float
     answers: int = 0
     errors: int = 0  # any status but 200
+    waits: list[float] = field(default_factory=list)  # seconds from each request to its whole answer
 
 
 class Client(asyncio.Protocol):
@@ -52,6 +53,7 @@ class Client(asyncio.Protocol):
         self._requests, self._next, self._tally, self._done = requests, first, tally, done
         self._missing = 0  # bytes of the body that is arriving; 0: the head comes next
         self._head = b""
+        self._sent = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -74,10 +76,12 @@ class Client(asyncio.Protocol):
         self._missing -= len(data)
         if self._missing == 0:
             self._tally.answers += 1
+            self._tally.waits.append(time.perf_counter() - self._sent)
             self._send()
 
     def _send(self) -> None:
-        if time.perf_counter() >= self._tally.ends_at:
+        self._sent = time.perf_counter()
+        if self._sent >= self._tally.ends_at:
             if not self._done.done():
                 self._done.set_result(None)
             self._transport.close()
@@ -101,7 +105,9 @@ async def run_load(port: int, connections: int, seconds: float, key: str = "") -
             port,
         )
     await asyncio.gather(*waiting)
-    return {"answers": tally.answers, "seconds": time.perf_counter() - began, "errors": tally.errors}
+    took, waits = time.perf_counter() - began, sorted(tally.waits) or [0.0]
+    middle, slow = (1e3 * waits[int(share * (len(waits) - 1))] for share in (0.5, 0.99))
+    return {"answers": tally.answers, "seconds": took, "errors": tally.errors, "p50_ms": middle, "p99_ms": slow}
 
 
 if __name__ == "__main__":

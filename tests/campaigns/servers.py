@@ -6,12 +6,13 @@ import os
 import random
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tests.postgres import PostgresServer
 OUR_TREE = Path(__file__).parents[2]
 TIMEOUT_SECONDS = 60
 POLL_SECONDS = 0.005
+KEY_POLL_SECONDS = 0.1
 SERVER_CPU, CLIENT_CPU = 0, 1
 COMMAND = ("-c", "from app.cli.main import main; main()")  # `normalcy`, of whatever source tree is on the path
 
@@ -74,20 +76,27 @@ class Load:
 
     rate: float  # answers a second, every one of them a 200
     cost: float  # µs of the server's processor time per answer
+    p50_ms: float  # from a request to its answer
+    p99_ms: float
 
 
 @contextmanager
 def running(
-    arguments: Sequence[str], port: int, environment: Mapping[str, str], tree: Path = OUR_TREE
+    arguments: Sequence[str],
+    port: int,
+    environment: Mapping[str, str],
+    tree: Path = OUR_TREE,
+    python: str = sys.executable,
 ) -> Iterator[Running]:
-    """Pinned to the servers' processor; killed at the end, because nothing of it is needed any more."""
+    """Pinned to the servers' processor; killed at the end with all its processes: nothing is needed any more."""
     began = time.perf_counter()
-    process = _start(arguments, environment, tree)
+    process = _start(arguments, environment, tree, python)
     try:
         first = _first_answer(port, process)
         yield Running(process, port, time.perf_counter() - began, first)
     finally:
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
@@ -106,6 +115,8 @@ def service(
         "NORMALCY_METRICS": "open",
         "NORMALCY_COMMIT": "unknown",  # else every tree says what our environment says
     }
+    if tree == OUR_TREE:  # older ones do not have this setting
+        environment["NORMALCY_RATE_PER_SECOND"] = "0"
     with running(arguments, port, environment, tree) as started:
         yield started
 
@@ -118,6 +129,27 @@ def migrated(postgres: PostgresServer, tree: Path = OUR_TREE) -> Iterator[str]:
         if migration.wait(TIMEOUT_SECONDS):
             raise RuntimeError("The database could not be migrated.")
         yield postgres.service_url(name)
+
+
+def create_key(port: int, environment: Mapping[str, str], scopes: Sequence[str], tree: Path = OUR_TREE) -> str:
+    """The service has loaded it when this returns: anonymous callers may no longer score."""
+    command = [sys.executable, *COMMAND, "keys", "create", "--name", "campaign"]
+    done = subprocess.run(  # noqa: S603 - our own program
+        [*command, *(word for scope in scopes for word in ("--scope", scope))],
+        env=_environment(environment, tree),
+        cwd=tree,
+        capture_output=True,
+        check=True,
+        timeout=TIMEOUT_SECONDS,
+    )
+    key = re.search(rb"nsk_[\w-]+", done.stdout)
+    assert key is not None
+    until = time.monotonic() + TIMEOUT_SECONDS
+    while time.monotonic() < until:
+        if get(port, "/v1/sites")[0] == 401:
+            return key[0].decode()
+        time.sleep(KEY_POLL_SECONDS)
+    raise RuntimeError("The service did not load its key.")
 
 
 def start_client(module: str, *arguments: object) -> subprocess.Popen[bytes]:
@@ -141,7 +173,8 @@ def run_load(server: Running, connections: int, seconds: float) -> Load:
     before = server.processor_seconds
     found = client_result(start_client("load_client", server.port, connections, seconds), seconds)
     took = server.processor_seconds - before
-    return Load(found["answers"] / found["seconds"], took / found["answers"] * 1e6)
+    rate, cost = found["answers"] / found["seconds"], took / found["answers"] * 1e6
+    return Load(rate, cost, found["p50_ms"], found["p99_ms"])
 
 
 def free_port() -> int:
@@ -167,18 +200,22 @@ def _exchange(port: int, method: str, path: str, body: str | None = None) -> tup
             return response.status, response.read()
 
 
-def _start(arguments: Sequence[str], environment: Mapping[str, str], tree: Path) -> subprocess.Popen[bytes]:
+def _start(
+    arguments: Sequence[str], environment: Mapping[str, str], tree: Path, python: str = sys.executable
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - our own programs
-        [*pin(SERVER_CPU), sys.executable, *arguments],
+        [*pin(SERVER_CPU), python, *arguments],
         env=_environment(environment, tree),
         cwd=tree,
         stdout=subprocess.DEVNULL,
+        start_new_session=True,
     )
 
 
 def _environment(given: Mapping[str, str], tree: Path) -> dict[str, str]:
     """Ours, with a source tree's modules before any that are installed."""
-    return {**os.environ, "PYTHONPATH": str(tree), **given}
+    paths = [str(tree), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **given}
 
 
 def _first_answer(port: int, process: subprocess.Popen[bytes]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 MODELS = Path(__file__).parents[2] / "models_store"
 NORMALCY = (str(Path(sys.executable).with_name("normalcy")),)
-MUTANT = (sys.executable, "-m", "tests.campaigns.faults_mutant")
 ADDRESS = re.compile(rb"http://127\.0\.0\.1:(\d+)/docs")
 
 
@@ -30,7 +29,7 @@ class ServiceProcess:
     def __init__(self, settings: Mapping[str, str], program: tuple[str, ...] = NORMALCY) -> None:
         given = {name: value for name, value in os.environ.items() if not name.startswith("NORMALCY_")}
         ours = {"NORMALCY_PORT": "0", "NORMALCY_MODELS_DIR": str(MODELS), "OMP_NUM_THREADS": "1"}
-        self.settings, self._program, self._environment = dict(settings), program, given | ours | dict(settings)
+        self.settings, self._program, self.environment = dict(settings), program, given | ours | dict(settings)
         self._process: Process | None = None
         self._log: asyncio.Task[bytes] | None = None  # its log
         self.port: int | None = None  # None: no process listens
@@ -43,7 +42,7 @@ class ServiceProcess:
 
     async def start(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
-            *self._program, "serve", env=self._environment, stdout=PIPE, stderr=PIPE
+            *self._program, "serve", env=self.environment, stdout=PIPE, stderr=PIPE
         )
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -65,10 +64,11 @@ class ServiceProcess:
         """Of the process that ended last."""
         return (await self._log).decode() if self._log else ""
 
-    async def verify(self) -> Verdict:
-        """As an operator does, by the command."""
+    async def verify(self, more: Mapping[str, str] | None = None) -> Verdict:
+        """As an operator does, by the command; `more` are settings of the command alone."""
         command = (*NORMALCY, "audit", "verify", "--json")
-        done = await asyncio.create_subprocess_exec(*command, env=self._environment, stdout=PIPE, stderr=PIPE)
+        environment = {**self.environment, **(more or {})}
+        done = await asyncio.create_subprocess_exec(*command, env=environment, stdout=PIPE, stderr=PIPE)
         out, errors = await done.communicate()
         if done.returncode not in (0, 1):
             raise RuntimeError(f"audit verify could not check: {errors.decode()}")

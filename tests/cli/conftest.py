@@ -3,10 +3,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from app.settings import Settings, load_settings
 from tests.cli.running import Done, Normalcy, run_main
+from tests.default_log import reset_log
 from tests.web.serving import publish_small
 
 
@@ -56,4 +56,4 @@ def _running(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     yield run
     root.handlers[:] = before
     root.setLevel(level)
-    structlog.reset_defaults()
+    reset_log()

@@ -14,7 +14,8 @@ from app.cli.main import main
 from app.database.engine import Database, open_database
 from app.settings import Settings
 
-GUARDS = ("audit_records_no_update", "audit_records_no_delete")  # of SQLite
+TABLES = ("audit_records", "audit_checkpoints")
+GUARDS = tuple(f"{table}_{guard}" for table in TABLES for guard in ("no_update", "no_delete"))  # of SQLite
 READING = ("--age-years", "55", "--sex", "male", "--height-cm", "176", "--weight-kg", "84", "--diameter-mm", "41")
 
 
@@ -62,8 +63,9 @@ def tamper(settings: Settings, statement: str, **values: Any) -> None:
 async def _unguard(database: Database, connection: Any) -> list[str]:
     """Takes the guards away; what brings them back."""
     if database.dialect == "postgresql":
-        await connection.execute(text("ALTER TABLE audit_records DISABLE TRIGGER audit_records_no_change"))
-        return ["ALTER TABLE audit_records ENABLE ALWAYS TRIGGER audit_records_no_change"]
+        for table in TABLES:
+            await connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER {table}_no_change"))
+        return [f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {table}_no_change" for table in TABLES]
     restore = []
     for name in GUARDS:
         found = await connection.execute(text("SELECT sql FROM sqlite_master WHERE name = :name"), {"name": name})

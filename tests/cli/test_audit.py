@@ -13,10 +13,10 @@ from uuid import UUID
 
 import pytest
 
+from app.audit.author import FOLDER, signed_files
 from app.database.engine import Database, open_database
 from app.database.records import chain_heads
 from app.database.sqlite import FILE_NAME
-from app.runtime.checkpoints import FOLDER
 from app.settings import Settings
 from tests.audit.recording import writes_blocked
 from tests.cli.running import READING, Normalcy, tamper
@@ -47,10 +47,18 @@ def request_id(normalcy: Normalcy) -> str:
     return str(normalcy(*SCORE).json["request_id"])
 
 
+def unsign(settings: Settings) -> None:
+    """As an audit was before checkpoints were signed."""
+    tamper(settings, "DELETE FROM audit_checkpoints")
+    for file in signed_files(settings.data_dir / FOLDER):
+        file.unlink()
+
+
 def checkpoint_in_folder(normalcy: Normalcy, settings: Settings) -> Path:
     """As a service leaves one."""
     folder = settings.data_dir / FOLDER
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
+    unsign(settings)
     assert normalcy("audit", "checkpoint", "--out", folder / "2026-11-15.jsonl").code == 0
     return folder / "2026-11-15.jsonl"
 
@@ -69,7 +77,7 @@ class TestVerify:
         done = normalcy("audit", "verify", "--json")
         assert done.code == 0
         assert (done.json["intact"], done.json["records"], done.json["chains"]) == (True, 3, 1)
-        assert normalcy("audit", "verify").out == "Intact: 3 records in 1 chain, compared with no checkpoint.\n"
+        assert normalcy("audit", "verify").out == "Intact: 3 records in 1 chain, compared with 3 signed checkpoints.\n"
 
     @pytest.mark.parametrize(
         ("statement", "damage", "seq"),
@@ -109,6 +117,7 @@ class TestVerify:
         self, normalcy: Normalcy, settings: Settings, tmp_path: Path
     ) -> None:
         saved = tmp_path / "checkpoint.jsonl"
+        unsign(settings)
         assert normalcy("audit", "checkpoint", "--out", saved).code == 0
         assert normalcy("audit", "verify", "--checkpoint", saved).code == 0
         tamper(settings, "DELETE FROM audit_records WHERE kind = 'seal'")
@@ -121,7 +130,7 @@ class TestVerify:
         self, normalcy: Normalcy, settings: Settings, tmp_path: Path
     ) -> None:
         checkpoint_in_folder(normalcy, settings)
-        assert "compared with 1 checkpoint of 20" in normalcy("audit", "verify").out
+        assert "and 1 checkpoint of 20" in normalcy("audit", "verify").out
         tamper(settings, "DELETE FROM audit_records WHERE kind = 'seal'")
         later = tmp_path / "later.jsonl"
         assert normalcy("audit", "checkpoint", "--out", later).code == 0
@@ -178,7 +187,7 @@ class TestVerify:
         older = checkpoint_in_folder(normalcy, settings)  # named as the first release did: sorts behind the other
         newer = older.with_name("2026-11-15-sqlite.jsonl")
         newer.write_bytes(re.sub(rb'"taken_at":"[^"]+"', b'"taken_at":"2999-01-01T00:00:00.000Z"', older.read_bytes()))
-        assert "compared with 2 checkpoints, the newest of 2999-01-01" in normalcy("audit", "verify").out
+        assert "and 2 checkpoints, the newest of 2999-01-01" in normalcy("audit", "verify").out
 
     def test_a_broken_checkpoint_in_the_folder_cannot_be_checked_against(
         self, normalcy: Normalcy, settings: Settings
@@ -199,6 +208,7 @@ class TestVerify:
         assert normalcy("audit", "verify", "--checkpoint", tmp_path / "none").code == 2
 
     def test_a_writer_that_still_runs_is_no_damage(self, normalcy: Normalcy, settings: Settings) -> None:
+        unsign(settings)
         tamper(settings, "DELETE FROM audit_records WHERE kind = 'seal'")
         done = normalcy("audit", "verify")
         assert done.code == 0
@@ -265,6 +275,7 @@ def test_a_missing_guard_is_a_finding(normalcy: Normalcy, settings: Settings, re
 
 
 class TestShow:
+    @pytest.mark.req("REQ-080")
     def test_a_request_shows_its_record_and_reading_is_recorded(
         self, normalcy: Normalcy, settings: Settings, request_id: str
     ) -> None:
@@ -302,6 +313,7 @@ class TestShow:
         done = normalcy("audit", "show", "nobody")
         assert (done.code, done.out, done.err) == (1, "", "normalcy: The audit has no such record.\n")
 
+    @pytest.mark.req("REQ-080")
     def test_nothing_is_shown_that_cannot_be_recorded(
         self, normalcy: Normalcy, settings: Settings, request_id: str
     ) -> None:

@@ -20,6 +20,7 @@ async def stored_hashes(database: Database) -> list[bytes]:
         return [key.secret_sha256 for key in await list_keys(connection)]
 
 
+@pytest.mark.req("REQ-094")
 def test_a_key_is_the_only_line_on_standard_output_and_is_stored_as_a_hash(
     normalcy: Normalcy, settings: Settings
 ) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from app.formats.score_table import COLUMNS, KNOWN
+from app.formats.score_table import ERROR_COLUMNS, KNOWN, SCORE_COLUMNS
+from app.formats.table_files import read_table
 from app.schemas.fields import leaves, spec
 from app.schemas.requests import ScoreRequest
-from app.services import score_file
+from app.services.score_file import parts
 from app.settings import Settings
 from tests.cli.running import READING, Done, Normalcy
 from tests.cli.test_audit import audit_blocked
@@ -70,7 +71,8 @@ class TestOneReading:
         shown = set(re.findall(r"--[a-z-]+", done.out))
         fields = {path.rpartition(".")[2] for path, _ in leaves(spec(ScoreRequest).fields.values())}
         expected = {f"--{name.replace('_', '-')}" for name in fields - {"thresholds"}} | {"--threshold"}
-        assert shown == expected | {"--site", "--in", "--out", "--json", "--help"}
+        files = {"--in", "--out", "--workers", "--scheduler", "--part-rows", "--template"}
+        assert shown == expected | files | {"--site", "--json", "--help"}
         assert "Height in cm; 40 to 250." in " ".join(done.out.replace("│", " ").split())
 
     def test_an_age_of_zero_is_given(self, alone: Normalcy) -> None:
@@ -128,6 +130,7 @@ class TestOneReading:
     def test_options_that_do_not_go_together_are_rejected(self, alone: Normalcy, words: list[str]) -> None:
         assert alone("score", *words).code == 2
 
+    @pytest.mark.req("REQ-070")
     def test_no_record_no_score(self, normalcy: Normalcy, settings: Settings) -> None:
         with audit_blocked(settings):
             done = one(normalcy)
@@ -167,11 +170,12 @@ class TestFile:
         source = write(tmp_path / "in.csv", GOOD, *BAD, "", GOOD.replace("a,SoV", "z,AA"))
         done = normalcy("score", "--in", source, "--out", tmp_path / "out.csv", "--json")
         assert (done.code, done.json["succeeded"], done.json["failed"]) == (0, 2, len(BAD))
-        rows = table(tmp_path / "out.csv")
-        assert [row["id"] for row in rows] == [*"abcdefghij", "z"]
-        assert [row["index"] for row in rows] == [str(k) for k in range(len(rows))]
-        assert [row["error_codes"] for row in rows] == ["", *BAD.values(), ""]
-        assert all(bool(row["errors"]) != bool(row["expected_ns"]) for row in rows)
+        scored, rejected = table(tmp_path / "out.csv"), table(tmp_path / "out.errors.csv")
+        assert [(row["index"], row["id"]) for row in scored] == [("0", "a"), ("10", "z")]
+        assert all(row["expected_ns"] for row in scored)
+        assert [(row["index"], row["id"]) for row in rejected] == list(zip("123456789", "bcdefghij", strict=True))
+        assert [row["error_codes"] for row in rejected] == [*BAD.values()]
+        assert all(row["errors"] for row in rejected)
 
     def test_a_row_has_the_digits_of_the_single_answer(self, normalcy: Normalcy, tmp_path: Path) -> None:
         normalcy("score", "--in", write(tmp_path / "in.csv", GOOD), "--out", tmp_path / "out.csv")
@@ -188,6 +192,7 @@ class TestFile:
         assert row["advisories"] == ";".join(advisory["code"] for advisory in answer["advisories"])
         assert (row["verdict"], row["cohort"]) == (answer["reliability"]["verdict"], "simulated")
 
+    @pytest.mark.req("REQ-084")
     def test_a_run_leaves_one_record_with_digests_and_no_names(
         self, normalcy: Normalcy, settings: Settings, tmp_path: Path
     ) -> None:
@@ -197,6 +202,8 @@ class TestFile:
         assert record.request_id == done["request_id"]
         assert record.input == {"file_sha256": hashlib.sha256(source.read_bytes()).hexdigest(), "rows": 1 + len(BAD)}
         assert record.output["file_sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
+        rejected = out.with_name("out.errors.csv")
+        assert record.output["errors_sha256"] == hashlib.sha256(rejected.read_bytes()).hexdigest()
         assert (record.output["succeeded"], record.output["failed"]) == (1, len(BAD))
         assert [model["version"] for model in record.output["models"]] == ["1.1.0"]
         assert record.model["version"] == "1.1.0"
@@ -216,7 +223,7 @@ class TestFile:
         lines = [f"{k},{'SoV' if k % 3 else 'AA'},{20 + k},male,176,84,{30 + k},,,," for k in range(10)]
         source = write(tmp_path / "in.csv", *lines)
         alone("score", "--in", source, "--out", tmp_path / "whole.csv")
-        monkeypatch.setattr(score_file, "BLOCK_ROWS", 3)
+        monkeypatch.setattr(parts, "BLOCK_ROWS", 3)
         alone("score", "--in", source, "--out", tmp_path / "blocks.csv")
         assert [row["id"] for row in table(tmp_path / "blocks.csv")] == [str(k) for k in range(10)]
         assert (tmp_path / "blocks.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
@@ -269,6 +276,7 @@ class TestFile:
         assert "in.csv cannot be read: Input/output error." in done.err
         assert not out.exists()
 
+    @pytest.mark.req("REQ-084")
     def test_no_file_appears_whose_run_cannot_be_recorded(
         self, normalcy: Normalcy, settings: Settings, tmp_path: Path
     ) -> None:
@@ -302,8 +310,10 @@ class TestParquet:
         assert (done.json["succeeded"], done.json["failed"]) == (1, 1)
         alone("score", "--in", tmp_path / "in.parquet", "--out", tmp_path / "out.csv")
         rows = pq.read_table(tmp_path / "out.parquet").to_pylist()
-        assert list(rows[0]) == [column.name for column in COLUMNS]
-        assert rows[1]["error_codes"] == "missing"
+        assert list(rows[0]) == [column.name for column in SCORE_COLUMNS]
+        (rejected,) = pq.read_table(tmp_path / "out.errors.parquet").to_pylist()
+        assert list(rejected) == [column.name for column in ERROR_COLUMNS]
+        assert (rejected["index"], rejected["id"], rejected["error_codes"]) == (1, "b", "missing")
         as_text = [{name: "" if cell is None else str(cell) for name, cell in row.items()} for row in rows]
         assert as_text == table(tmp_path / "out.csv")
 
@@ -340,6 +350,33 @@ class TestParquet:
         assert done.err.startswith("normalcy: This command needs pyarrow")
 
 
+class TestTemplate:
+    @pytest.mark.parametrize("suffix", ["csv", "parquet"])
+    def test_the_example_has_every_column_and_every_row_gets_a_score(
+        self, alone: Normalcy, tmp_path: Path, suffix: str
+    ) -> None:
+        example, out = tmp_path / f"example.{suffix}", tmp_path / "out.csv"
+        done = alone("score", "--template", "--out", example)
+        assert (done.code, done.out.splitlines()[0]) == (0, f"Wrote an example of 3 measurements to {example}.")
+        with example.open("rb") as file:
+            assert read_table(example, file).columns == list(KNOWN)
+        scored = alone("score", "--in", example, "--out", out, "--json").json
+        assert (scored["succeeded"], scored["failed"]) == (3, 0)
+        assert not (tmp_path / "out.errors.csv").exists()
+        assert table(out)[2]["thresholds"] == "2.0;3.0"
+
+    def test_it_is_written_here_if_no_name_is_given_and_never_over_another(
+        self, alone: Normalcy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        assert alone("score", "--template").code == 0
+        before = (tmp_path / "measurements.csv").read_bytes()
+        done = alone("score", "--template")
+        assert (done.code, "not overwritten" in done.err) == (1, True)
+        assert (tmp_path / "measurements.csv").read_bytes() == before
+
+
+@pytest.mark.req("REQ-023")
 def test_the_command_line_agrees_with_a_service_that_runs_beside_it(
     alone: Normalcy, embedded: Settings, models: Path
 ) -> None:
@@ -357,5 +394,5 @@ def test_the_documents_explain_every_column() -> None:
     what_goes_in, _, _ = text.partition("| `index` |")
     for name in KNOWN:
         assert f"`{name}`" in what_goes_in
-    for column in COLUMNS:
+    for column in (*SCORE_COLUMNS, *ERROR_COLUMNS):
         assert f"| `{column.name}` | {column.kind} | {column.meaning} |" in text

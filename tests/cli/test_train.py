@@ -104,6 +104,7 @@ def test_student_t_noise_is_refused_before_anything_is_read_or_fitted(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.req("REQ-059")
 def test_a_model_that_fails_a_gate_is_not_published(hospital: Path, tmp_path: Path) -> None:
     """One person in eight has an aorta 14 mm too wide: no spread fits both tails."""
     rows = read(hospital / "people.csv")

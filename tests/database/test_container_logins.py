@@ -20,7 +20,7 @@ from app.database.schema_checks import check_database
 from app.errors import DatabaseUnavailable
 from app.observability import make_metrics
 from app.settings import load_settings
-from tests.audit.recording import FACTS, score, verified
+from tests.audit.recording import author, score, verified
 from tests.postgres import PrivateServer, private_server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.postgres]
@@ -90,7 +90,7 @@ async def test_migrations_and_keys_need_no_superuser(
         await save_key(connection, make_key("ward", ["score"], utc_now()).key)
     service = opened(made, "service", passwords["service"])
     await check_database(service)
-    writer = AuditWriter(service.appender(), FACTS, make_metrics())
+    writer = AuditWriter(service.appender(), author(), make_metrics())
     await writer.start()
     await writer.write([score()])
     await writer.stop()

@@ -14,6 +14,7 @@ from app.database.migrate import pending_migrations
 from app.database.records import records_of_kind
 from app.errors import DatabaseNotReady, DatabaseUnavailable
 from app.settings import load_settings
+from tests.audit.recording import change
 
 anyio = pytest.mark.anyio
 
@@ -65,7 +66,7 @@ async def test_reading_sees_one_state_while_others_write(database: Database) -> 
     async with database.reading() as connection:
         assert await records_of_kind(connection, "key") == []
         async with database.writing() as other:
-            await add_key(other, make_key("ward", ["score"], utc_now()).key, "admin", {}, utc_now())
+            await add_key(change(other), make_key("ward", ["score"], utc_now()).key, "admin", utc_now())
         assert await list_keys(connection) == []
     async with database.reading() as connection:
         assert (len(await records_of_kind(connection, "key")), len(await list_keys(connection))) == (1, 1)

@@ -10,16 +10,14 @@ from alembic import command
 from sqlalchemy import Connection, text
 
 from app.audit import changes
-from app.audit.writer import AuditWriter
 from app.clock import month_of, utc_now
 from app.database import migrate, roles
 from app.database.engine import Database, open_database
 from app.database.keys import make_key
 from app.database.migrate import partition_name
 from app.database.tables import activations
-from app.observability import make_metrics
 from app.settings import load_settings
-from tests.audit.recording import FACTS, activate, score, verified
+from tests.audit.recording import FACTS, activate, change, score, verified
 from tests.database.attacks import ATTACKS, ORIGINAL
 from tests.postgres import PostgresServer
 
@@ -81,6 +79,7 @@ async def owner(request: pytest.FixtureRequest, server: PostgresServer) -> Async
         await opened.close()
 
 
+@pytest.mark.req("REQ-077")
 async def test_the_login_of_the_service_changes_nothing(owner: Database, server: PostgresServer) -> None:
     await migrate.upgrade(owner)
     await _fill(owner)
@@ -124,7 +123,8 @@ async def test_before_revision_3_the_original_attack_deleted_scores_and_made_a_k
 async def test_an_upgrade_takes_back_the_right_to_number_activations(owner: Database, server: PostgresServer) -> None:
     await migrate.upgrade(owner)
     name = urlsplit(owner.location).path.lstrip("/")
-    server.run("GRANT INSERT ON activations TO normalcy_writer; UPDATE alembic_version SET version_num = '0005'", name)
+    older = "DROP TABLE audit_checkpoints, idempotent_answers; UPDATE alembic_version SET version_num = '0005'"
+    server.run(f"GRANT INSERT ON activations TO normalcy_writer; {older}", name)
     await migrate.upgrade(owner)
     connection = await asyncpg.connect(server.service_url(name))
     query = "SELECT has_column_privilege('activations', $1, 'INSERT')"
@@ -145,16 +145,17 @@ def _migrate_to_revision_2(connection: Connection) -> None:
 
 
 async def _fill(owner: Database) -> None:
-    writer = AuditWriter(owner.appender(), FACTS, make_metrics())
-    await writer.start()
-    await writer.write([score("one"), score("two")])
-    await writer.stop()
+    """Without a signature, as before the table of signed checkpoints existed."""
+    appender = owner.appender()
+    await appender.connect()
+    await appender.append(changes.short_chain([score("one"), score("two")], FACTS, utc_now()))
+    await appender.close()
 
 
 async def _add_key_and_activation(owner: Database) -> None:
     async with owner.writing() as connection:
         await activate(connection)
-        await changes.add_key(connection, make_key("ward", ["score"], utc_now()).key, "admin", FACTS, utc_now())
+        await changes.add_key(change(connection), make_key("ward", ["score"], utc_now()).key, "admin", utc_now())
 
 
 async def _try(owner: Database, server: PostgresServer, attempt: tuple[str, ...]) -> int:

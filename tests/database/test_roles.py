@@ -17,7 +17,7 @@ from app.database.roles import AUDITOR, OWNER, WRITER
 from app.database.schema_checks import check_database
 from app.observability import make_metrics
 from app.settings import Settings
-from tests.audit.recording import FACTS, activate, score, verified
+from tests.audit.recording import activate, author, score, verified
 from tests.postgres import PostgresServer, as_login
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("empty_settings", ["postgresql"], indirect=True)]
@@ -63,7 +63,7 @@ async def test_the_service_writes_records_and_cannot_read_or_change_them(
     own: Database, service: Database, login: str
 ) -> None:
     await check_database(service)
-    writer = AuditWriter(service.appender(), FACTS, make_metrics())
+    writer = AuditWriter(service.appender(), author(), make_metrics())
     await writer.start()
     await writer.write([score()])
     await writer.stop()
@@ -127,7 +127,7 @@ async def test_a_login_without_rights_to_roles_can_still_migrate_and_gets_a_note
     assert len(notes) == 1
     assert "normalcy_owner" in notes[0]
     await check_database(plain)
-    writer = AuditWriter(plain.appender(), FACTS, make_metrics())
+    writer = AuditWriter(plain.appender(), author(), make_metrics())
     await writer.start()
     await writer.stop()
     assert (await verified(plain)).intact

@@ -65,6 +65,7 @@ SQLITE_DAMAGE = [
 ]
 
 
+@pytest.mark.req("REQ-083")
 async def test_each_missing_protection_refuses_the_start(own: Database) -> None:
     await check_database(own)
     for damage in POSTGRES_DAMAGE if own.dialect == "postgresql" else SQLITE_DAMAGE:
@@ -78,6 +79,7 @@ async def test_each_missing_protection_refuses_the_start(own: Database) -> None:
 
 
 @pytest.mark.parametrize("empty_settings", ["postgresql"], indirect=True)
+@pytest.mark.req("REQ-083")
 async def test_a_postgres_that_does_not_wait_for_its_disk_refuses_the_start(own: Database) -> None:
     async with own.engine.connect() as connection:
         await check_schema(connection)

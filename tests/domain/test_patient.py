@@ -2,9 +2,8 @@ import math
 
 import pytest
 
-from app.domain.context import YOUNGEST_AGE_YEARS, covariate_names, covariates
-from app.domain.convention import Convention
-from app.domain.patient import Patient, Sex
+from app.domain.patient import YOUNGEST_AGE_YEARS, Patient, Sex, covariate_names, covariates
+from app.domain.query import Convention
 
 MAN = Patient(age_years=25, sex=Sex.MALE, height_cm=182, weight_kg=78)
 

@@ -18,5 +18,6 @@ from app.domain.score import Tails, position
         (0.0, 0.0, "within"),
     ],
 )
+@pytest.mark.req("REQ-027")
 def test_position_is_claimed_only_when_sure(above: float, below: float, expected: str) -> None:
     assert position(Tails(above, below)) == expected

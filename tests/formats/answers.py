@@ -1,7 +1,6 @@
 """Answers as the service makes them, small and complete."""
 
-from app.domain.reliability import Finding
-from app.domain.score import Position, Verdict
+from app.domain.score import Finding, Position, Verdict
 from app.schemas.answers import (
     Advisory,
     Answer,

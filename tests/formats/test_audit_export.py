@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.formats import audit_csv, fhir_audit_event
-from app.formats.fhir_audit_event import audit_event
+from app.formats.audit_export import HEADER, audit_event, csv_header, csv_line, fhir_line
 
 CHAIN = {"month": "2026-11", "id": "0d7b2f6e-0000-4000-8000-000000000001", "seq": 7, "row_hash": "ab" * 32}
 SUBJECT = {"key_id": "1a2b3c4d", "hmac_sha256": "cd" * 32}
@@ -68,14 +67,14 @@ RECORDS = [
 
 
 def csv_rows(*records: dict[str, Any]) -> list[dict[str, str]]:
-    content = audit_csv.header() + b"".join(map(audit_csv.line, records))
+    content = csv_header() + b"".join(map(csv_line, records))
     return list(csv.DictReader(io.StringIO(content.decode(), newline="")))
 
 
 class TestCsv:
     def test_a_line_says_all_that_the_record_says(self) -> None:
         (row,) = csv_rows(SCORE)
-        assert list(row) == list(audit_csv.HEADER)
+        assert list(row) == list(HEADER)
         assert json.loads(row["input"]) == SCORE["input"]
         assert json.loads(row["output"]) == SCORE["output"]
         for name in ("record_id", "request_id", "kind", "at", "principal", "route"):
@@ -100,7 +99,7 @@ class TestCsv:
 class TestFhir:
     @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["kind"])
     def test_an_event_has_what_r4_requires_and_no_null(self, record: dict[str, Any]) -> None:
-        event = json.loads(fhir_audit_event.line(record))
+        event = json.loads(fhir_line(record))
         assert event.keys() <= {
             "resourceType", "id", "type", "subtype", "action", "recorded", "outcome", "outcomeDesc", "agent",
             "source", "entity",
@@ -115,7 +114,7 @@ class TestFhir:
 
     @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["kind"])
     def test_an_event_is_one_line(self, record: dict[str, Any]) -> None:
-        line = fhir_audit_event.line(record)
+        line = fhir_line(record)
         assert line.count(b"\n") == 1
         assert line.endswith(b"\n")
 
@@ -130,13 +129,13 @@ class TestFhir:
         ids=["errors", "span", "statuses", "subject"],
     )
     def test_a_record_that_no_program_of_ours_wrote_ends_no_export(self, record: dict[str, Any]) -> None:
-        event = json.loads(fhir_audit_event.line(record))
+        event = json.loads(fhir_line(record))
         assert event["outcome"] == "8"
         assert "UNREADABLE" in event["outcomeDesc"]
         assert "a name" not in str(event)
 
     def test_no_clinical_value_leaves(self) -> None:
-        line = fhir_audit_event.line(SCORE).decode()
+        line = fhir_line(SCORE).decode()
         for value in ("55.25", "41.75", "1.93125", "He said"):
             assert value not in line
 

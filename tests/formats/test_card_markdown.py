@@ -1,13 +1,15 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scipy.stats import binom
 
-from app.domain.card import Gate, ModelCard, TailCheck, tail_gate
-from app.formats.card_markdown import COVERAGE_OF_SINGLE_MODELS, NOT_FOR_CARE, card_markdown, percent
-from app.maths.statistics.metrics import shares_found
+from app.domain.card import BmiCurve, Gate, ModelCard, TailCheck, tail_gate
+from app.formats.card_markdown import COVERAGE_OF_SINGLE_MODELS, NOT_FOR_CARE, card_markdown, history_markdown, percent
+from app.maths.statistics import shares_found
+from app.schemas.lookups import ModelHistory
 from app.store import load
 from app.training.gates import calibration_gates
 from tests.samples import a_card
@@ -37,6 +39,12 @@ def test_the_card_states_cohort_ranges_calibration_and_gates() -> None:
         *("| NS | -2.5000 |", "| predictive tail below | 0.02 |"),
     ):
         assert part in TEXT
+
+
+def test_a_card_with_the_body_mass_index_of_its_cohort_shows_it() -> None:
+    assert "Median body mass index" not in TEXT
+    shown = rendered(replace(CARD, median_bmi={"male": BmiCurve((20.0, 60.25), (22.5, 26.0))}))
+    assert "| male | 20, 60.25 | 22.5, 26 |" in shown
 
 
 def test_a_failed_gate_is_plain_to_see() -> None:
@@ -101,3 +109,25 @@ def test_every_table_has_as_many_cells_in_each_row() -> None:
 def test_a_part_of_the_convention_that_is_unknown_is_not_stated() -> None:
     unknown = replace(CARD, convention=replace(CARD.convention, phase=None))
     assert "| phase | not stated |" in rendered(unknown)
+
+
+def test_only_the_page_has_pictures() -> None:
+    assert "```" not in TEXT
+    text = card_markdown(CARD, calibration_gates(CARD.calibration), ("pit", "counts"))
+    assert re.findall(r"```picture\n(.*)\n```", text) == ["counts", "pit"]
+    assert re.sub(r"```picture\n.*\n```\n\n?", "", text).split() == TEXT.split()
+
+
+def test_the_history_of_a_site() -> None:
+    period = {"version": "1.0.0", "sha256": "ab" * 32, "from": "2026-01-01T00:00:00.000Z", "until": None, "by": "root"}
+
+    def text(current: str | None, *periods: dict[str, Any]) -> str:
+        history = {"request_id": "r", "site": "SoV", "current": current, "history": periods}
+        return history_markdown("1.0.0", ModelHistory.model_validate(history))
+
+    assert "1.0.0 is current; this is that version." in text("1.0.0", period)
+    assert "| 1.0.0 | 2026-01-01T00:00:00.000Z | today | root |" in text("1.0.0", period)
+    assert "1.1.0 is current." in text("1.1.0")
+    assert "No activation is on record" in text("1.1.0")
+    assert "No version is current." in text(None)
+    assert "cannot be read" in history_markdown("1.0.0", None)

@@ -1,33 +1,50 @@
-import io
 from collections.abc import Mapping
 
 import pytest
 
-from app.errors import InvalidTable
-from app.formats.score_table import KNOWN, check_columns, read_item
-from app.formats.table_files import RAGGED, CsvReader
+from app.domain.query import CONVENTIONS
+from app.errors import FieldError, InvalidTable
+from app.formats.score_table import KNOWN, check_columns, validate_table
+from app.formats.table_files import RAGGED, Columns
 
 CELLS = {"site": "SoV", "age_years": "55", "sex": "male", "height_cm": "176", "weight_kg": "84", "diameter_mm": "41"}
 
 
+def columns(*rows: Mapping[str, object]) -> Columns:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def errors(cells: Mapping[str, object], default_site: str | None = None) -> tuple[FieldError, ...]:
+    """Of a row; the row beside it is scored all the same."""
+    found = validate_table(columns(CELLS, cells), default_site).errors
+    assert 0 not in found
+    return found.get(1, ())
+
+
 def codes(cells: Mapping[str, object]) -> list[tuple[str, str]]:
-    return [(error.code, error.field) for error in read_item(0, cells).errors]
+    return [(error.code, error.field) for error in errors(cells)]
+
+
+def asked(cells: Mapping[str, object]) -> tuple[object, ...]:
+    found = validate_table(columns(cells))
+    assert not found.errors
+    return (found.ids, found.sites, found.options, {name: column.tolist() for name, column in found.numbers.items()})
 
 
 def test_a_row_of_texts_and_a_row_of_numbers_ask_the_same() -> None:
     more = {"thresholds": "2; 3", "include_unreliable": "TRUE", "convention.edge": "inner", "hdi_probability": "9e-1"}
     typed = {"thresholds": [2.0, 3.0], "include_unreliable": True, "convention.edge": "inner", "hdi_probability": 0.9}
     numbers = {n: float(c) if n.endswith(("s", "m", "g")) and n not in ("thresholds",) else c for n, c in CELLS.items()}
-    text, binary = read_item(4, {**CELLS, **more}), read_item(4, {**numbers, **typed})
-    assert text == binary
-    assert text.request is not None
-    assert (text.index, text.request.query.thresholds, text.request.query.hdi_probability) == (4, (2.0, 3.0), 0.9)
-    assert (text.request.query.convention.edge, text.request.query.include_unreliable) == ("inner", True)
+    text, binary = {**CELLS, **more}, {**numbers, **typed}
+    assert asked(text) == asked(binary)
+    [options] = validate_table(columns(text)).options
+    assert (options.thresholds, options.hdi_probability, options.include_unreliable) == ((2.0, 3.0), 0.9, True)
+    assert CONVENTIONS[options.convention].edge == "inner"
 
 
 def test_an_empty_cell_is_a_field_that_was_not_given() -> None:
-    item = read_item(0, {**CELLS, "thresholds": "", "measurement_sd_mm": "", "convention.phase": None})
-    assert item == read_item(0, CELLS)
+    assert asked({**CELLS, "thresholds": "", "measurement_sd_mm": "", "convention.phase": None}) == asked(CELLS)
     assert codes({**CELLS, "weight_kg": ""}) == [("missing", "weight_kg")]
 
 
@@ -85,13 +102,13 @@ def test_a_column_without_a_name_is_explained() -> None:
 
 def test_a_decimal_comma_gets_a_hint() -> None:
     cells = {"age_years": "55", "sex": "male", "height_cm": "176", "weight_kg": "84", "diameter_mm": "41,5"}
-    (error,) = read_item(0, cells, "SoV").errors
+    (error,) = errors(cells, "SoV")
     assert (error.code, error.field) == ("wrong_type", "diameter_mm")
     assert error.message.endswith("Write a decimal point, not a comma.")
     assert "41" not in error.message
-    (error,) = read_item(0, cells | {"diameter_mm": "wide"}, "SoV").errors
+    (error,) = errors(cells | {"diameter_mm": "wide"}, "SoV")
     assert "comma" not in error.message
-    (error,) = read_item(0, cells | {RAGGED: 6}, "SoV").errors
+    (error,) = errors(cells | {RAGGED: 6}, "SoV")
     assert "decimal comma" in error.message
 
 
@@ -101,20 +118,3 @@ def test_the_columns_are_the_fields_of_the_request() -> None:
         *("convention.edge", "convention.phase", "convention.modality", "model_version"),
         *("thresholds", "hdi_probability", "include_unreliable", "subject"),
     ) == KNOWN
-
-
-class TestCsv:
-    def read(self, content: bytes) -> CsvReader:
-        return CsvReader(io.BytesIO(content), len(content))
-
-    def test_a_mark_blank_lines_and_quotes_are_understood(self) -> None:
-        reader = self.read('\ufeffid , site\r\n"a, b",x\r\n\r\n ,\r\n"c\nd",y'.encode())
-        assert reader.columns == ["id", "site"]
-        assert list(reader) == [{"id": "a, b", "site": "x"}, {"id": "c\nd", "site": "y"}]
-        assert reader.share() == 1.0
-
-    def test_a_ragged_row_keeps_what_it_has_and_is_rejected(self) -> None:
-        for line in (b"7,SoV,55", b"7,SoV,55,male,1,2"):
-            (row,) = self.read(b"id,site,age_years,sex\n" + line)
-            item = read_item(0, row)
-            assert (item.id, [error.code for error in item.errors]) == ("7", ["ragged_row"])

@@ -63,6 +63,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("body", "code"), HOSTILE, ids=lambda value: str(value)[:40])
+@pytest.mark.req("REQ-006")
 def test_hostile_bodies_are_rejected_with_their_cause(body: bytes, code: str) -> None:
     with pytest.raises(MalformedJson) as rejected:
         loads(body)
@@ -110,6 +111,7 @@ def test_what_another_writer_wrote_is_read_as_it_was(value: object, ascii_only: 
 
 
 @given(st.dictionaries(TEXTS, VALUES, min_size=1, max_size=4), VALUES, st.data())
+@pytest.mark.req("REQ-005")
 def test_a_key_given_twice_is_rejected_at_any_level(
     pairs: dict[str, object], again: object, data: st.DataObject
 ) -> None:

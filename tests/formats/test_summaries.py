@@ -6,11 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.domain.card import ModelCard
-from app.domain.convention import Convention
 from app.domain.patient import Patient, Sex
-from app.domain.query import ScoreQuery
-from app.domain.reliability import Finding
-from app.domain.score import Tails, Verdict
+from app.domain.query import Convention, OneMeasurement, ScoreQuery
+from app.domain.score import Finding, Tails, Verdict
 from app.formats.summaries import (
     EVALUATION,
     PATIENT_NOT_COVERED,
@@ -104,6 +102,7 @@ def test_a_site_of_ones_own_is_stated_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("verdict", "withheld"), [("ok", False), ("caution", False), ("not_reliable", False), ("not_reliable", True)]
 )
+@pytest.mark.req("REQ-041")
 def test_an_evaluation_model_says_so_first(verdict: Verdict, withheld: bool) -> None:
     summary = summary_of(verdict, simulated=True, withheld=withheld)
     assert re.match(rf"{EVALUATION}[;:] [a-z]", summary.clinician)
@@ -233,6 +232,7 @@ def test_people_are_as_old_as_they_would_say(age: float, words: str) -> None:
 @example(0.99)
 @example(0.995)
 @example(1.0)
+@pytest.mark.req("REQ-040")
 def test_certainty_is_never_claimed(probability: float) -> None:
     shown = percent(probability)
     assert shown in ("<1%", ">99%") or 1 <= int(shown.removesuffix("%")) <= 99
@@ -252,7 +252,9 @@ def test_every_reason_of_a_verdict_has_words_for_patients() -> None:
     ages = (0.5 * (card.ranges.age_years.high + middle.high), 0.9 * middle.low, 0.0, 119.0)
     bodies = ((176.0, 75.0), (240.0, 340.0))
     judged = [
-        ReliabilityRules(each).rule(Patient(age, sex, *body), taken, w2, 99.9)
+        (rules := ReliabilityRules(each)).assessment(
+            rules.assess_one(OneMeasurement.of(ScoreQuery(Patient(age, sex, *body), 30.0, convention=taken)), w2, 99.9)
+        )
         for age in ages
         for body in bodies
         for sex in Sex

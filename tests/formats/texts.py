@@ -16,8 +16,8 @@ from app.formats.summaries import ScoredMeasurement, summarise
 from app.inference.executor import LoadedModel, load_on_numpy
 from app.inference.scoring import score_with_tails
 from app.schemas.answers import Summary
-from app.schemas.errors import parse
 from app.schemas.requests import ScoreRequest
+from app.schemas.validation import parse
 from app.store import load
 
 ROOT = Path(__file__).parents[2]
@@ -113,7 +113,7 @@ def text_of(case: Case) -> Text:
         case,
         answer.reliability.verdict,
         answer.position,
-        summarise(ScoredMeasurement(case.site, query, *scored), simulated=case.simulated),
+        summarise(ScoredMeasurement(case.site, query, *scored[:-1]), simulated=case.simulated),
         tuple(f"`{reason.code}` {reason.message}" for reason in answer.reliability.reasons),
         tuple(f"`{advisory.code}` {advisory.message}" for advisory in answer.advisories),
     )

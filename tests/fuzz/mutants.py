@@ -9,9 +9,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.errors import MalformedJson
 from app.formats import strict_json
+from app.schemas.problem import ProblemException
 from app.web import error_handlers, middleware
+from app.web.error_handlers import problem_response
 from app.web.middleware import RequestContext
-from app.web.problems import ProblemException, problem_response
 from app.web.protocol import GuardedProtocol
 from app.web.route import StrictRequest
 
@@ -59,7 +60,7 @@ def reset(patch: Patch) -> None:
 
 
 def plain_text(patch: Patch) -> None:
-    patch.setattr(error_handlers, "problem_response", lambda error, _: PlainTextResponse("no", error.status_code))
+    patch.setattr(error_handlers, "problem_response", lambda error, _: PlainTextResponse("no", error.problem.status))
 
 
 def no_id(patch: Patch) -> None:

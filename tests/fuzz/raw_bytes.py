@@ -19,10 +19,17 @@ class Judged:
     statuses: Counter[int] = field(default_factory=Counter)  # 0: no answer
     faults: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
+    retried: int = 0  # answers that said "later": each was followed by another try
 
     @property
     def asked(self) -> int:
         return self.statuses.total()
+
+    def add(self, other: "Judged") -> None:
+        self.statuses += other.statuses
+        self.faults += other.faults
+        self.examples = (self.examples + other.examples)[:SHOWN]
+        self.retried += other.retried
 
 
 async def fuzz(port: int, credential: str, seed: int, numbers: range) -> Judged:
@@ -31,11 +38,12 @@ async def fuzz(port: int, credential: str, seed: int, numbers: range) -> Judged:
     return judged
 
 
-async def _answered(wire: Wire, one: Attempt) -> Answer | None:
+async def _answered(wire: Wire, one: Attempt, judged: Judged) -> Answer | None:
     for _ in range(TRIES):
         answer = await wire.ask(one)
         if answer is None or answer.status != 503 or "retry-after" not in answer.headers:
             break
+        judged.retried += 1
         await asyncio.sleep(float(answer.headers["retry-after"]))
     return answer
 
@@ -44,7 +52,7 @@ async def _ask_on(port: int, credential: str, seed: int, waiting: Iterator[int],
     wire, host = Wire(port), f"127.0.0.1:{port}".encode()
     for number in waiting:
         one = attempt(seed, number, host, f"Authorization: Bearer {credential}".encode())
-        answer = await _answered(wire, one)
+        answer = await _answered(wire, one, judged)
         judged.statuses[answer.status if answer else 0] += 1
         for kind in faults(one, answer):
             judged.faults[kind] += 1

@@ -15,6 +15,7 @@ from tests.campaigns.service_process import ServiceProcess
 from tests.web.serving import create_key
 
 T = TypeVar("T")
+UNLIMITED = {"NORMALCY_RATE_PER_SECOND": "0"}  # the limit would answer nearly all requests
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Target:
         return asyncio.run(self._run(work))
 
     async def _run(self, work: Callable[[int, str], Awaitable[T]]) -> tuple[T, str]:
-        service = ServiceProcess({"NORMALCY_DATA_DIR": str(self.folder), "NORMALCY_LOG_LEVEL": "debug"})
+        service = ServiceProcess({"NORMALCY_DATA_DIR": str(self.folder), "NORMALCY_LOG_LEVEL": "debug", **UNLIMITED})
         await service.start()
         try:
             assert service.port is not None
@@ -38,7 +39,7 @@ class Target:
 
     @property
     def settings(self) -> Settings:
-        return load_settings({"NORMALCY_DATA_DIR": str(self.folder)})
+        return load_settings({"NORMALCY_DATA_DIR": str(self.folder), **UNLIMITED})
 
 
 def make_target(folder: Path, migrated: Path) -> Target:

@@ -14,20 +14,20 @@ from tests.fuzz.target import Target
 from tests.web.serving import serving
 
 SEED = 2026
-REQUESTS = 18_000
 SCALAR_MAX_PEOPLE = range(500)  # enough that every mutant errs
 
 
-def test_hostile_bytes_break_nothing_and_never_come_back(target: Target) -> None:
+@pytest.mark.req("REQ-010")
+def test_hostile_bytes_break_nothing_and_never_come_back(target: Target, hostile_requests: int) -> None:
     async def work(port: int, key: str) -> Judged:
-        return await fuzz(port, key, SEED, range(REQUESTS))
+        return await fuzz(port, key, SEED, range(hostile_requests))
 
     judged, log = target.run(work)
     assert judged.faults == {}, "\n".join([f"seed {SEED}", *judged.examples])
-    assert judged.asked == REQUESTS
+    assert judged.asked == hostile_requests
     assert logged_canaries(log) == []
     assert {200, 400, 401, 404, 405, 413, 415, 422, 431} <= judged.statuses.keys()
-    assert min(judged.statuses[status] for status in (200, 400, 422)) > REQUESTS / 50
+    assert min(judged.statuses[status] for status in (200, 400, 422)) > hostile_requests / 50
 
 
 def noticed(target: Target, log: io.StringIO) -> tuple[set[str], list[str]]:

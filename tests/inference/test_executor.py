@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.domain.context import covariates
-from app.domain.patient import Patient, Sex
+from app.domain.patient import Patient, Sex, covariates
 from app.inference.executor import load_on_numpy
 from app.store import load
 from tests.samples import a_posterior, publish_a_model

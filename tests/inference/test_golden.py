@@ -83,7 +83,7 @@ def test_an_executor_that_answers_nonsense_fails(cases: tuple[GoldenCase, ...]) 
 
 
 def test_a_variance_taken_for_a_standard_deviation_fails(cases: tuple[GoldenCase, ...]) -> None:
-    """The classic slip: the outputs of sqrt(v) where v belongs."""
+    """The classic mistake: the outputs of sqrt(v) where v belongs."""
     slipped = [
         replace(
             case, moments=GoldenMoments(case.moments.m1, case.moments.v1**0.5, case.moments.m2, case.moments.v2**0.5)

@@ -55,6 +55,7 @@ def test_no_call_is_larger_than_a_turn_may_be() -> None:
     assert [len(diameters) for _, diameters in scorer.calls] == [3, 3, 1]
 
 
+@pytest.mark.req("REQ-029")
 def test_models_are_never_mixed() -> None:
     scorer = Scorer()
     assert run(1.0, 2.0, 3.0, 4.0, scorer=scorer, models=(FIRST, SECOND)) == [1.0, 2.0, 3.0, 4.0]
@@ -99,6 +100,7 @@ def test_those_that_come_a_turn_later_join_while_the_line_grows() -> None:
     assert len(scorer.calls) == 1
 
 
+@pytest.mark.req("REQ-103")
 def test_a_full_queue_refuses_and_recovers() -> None:
     async def main() -> float:
         batcher: MicroBatcher[float] = MicroBatcher(Scorer(), capacity=2)

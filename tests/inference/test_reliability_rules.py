@@ -1,4 +1,3 @@
-import re
 from dataclasses import replace
 from typing import get_args
 
@@ -8,12 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.card import ModelCard, Range, ReliabilityLimits
-from app.domain.convention import Convention, Edge, Modality, Phase
 from app.domain.patient import Patient, Sex
-from app.domain.query import ScoreQuery
-from app.domain.reliability import Finding, deciding_finding
-from app.domain.score import Verdict
-from app.inference.reliability_rules import Assessment, ReliabilityRules, advise, width_percentile
+from app.domain.query import Convention, Edge, MeasurementColumns, Modality, OneMeasurement, Phase, ScoreQuery
+from app.domain.score import Finding, deciding_finding
+from app.inference.reliability_rules import Assessment, ReliabilityRules, width_percentile
 from tests.samples import LEADING, a_card
 
 CARD = a_card()
@@ -22,8 +19,12 @@ ORDINARY = Patient(45.0, Sex.MALE, 175.0, 75.0)
 
 
 def reliability_rules(patient: Patient, convention: Convention, card: ModelCard, w2: float) -> Assessment:
-    reliability_rules = ReliabilityRules(card)
-    return reliability_rules.rule(patient, convention, w2, reliability_rules.percentile(w2))
+    """By columns; a single measurement with floats must be judged alike."""
+    rules, query = ReliabilityRules(card), ScoreQuery(patient, 30.0, convention=convention)
+    percentile = rules.percentile(np.array([w2]))
+    [key] = rules.assess(MeasurementColumns.of([query]), np.array([w2]), percentile).tolist()
+    assert rules.assess_one(OneMeasurement.of(query), w2, percentile.item()) == key
+    return rules.assessment(key)
 
 
 def deciding_reason(assessment: Assessment) -> Finding | None:
@@ -38,7 +39,7 @@ def verdict(patient: Patient = ORDINARY, convention: Convention = LEADING, w2: f
 def test_an_ordinary_person_measured_as_the_training_people_is_ok() -> None:
     found = reliability_rules(ORDINARY, LEADING, CARD, W2)
     assert (found.verdict, found.reasons, found.findings) == ("ok", (), ())
-    assert ReliabilityRules(CARD).percentile(W2) == pytest.approx(30.0)
+    assert ReliabilityRules(CARD).percentile(np.array([W2])).item() == pytest.approx(30.0)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +108,7 @@ def test_bmi(weight: float, expected: str) -> None:
     assert verdict(replace(ORDINARY, height_cm=160.0, weight_kg=weight))[0] == expected
 
 
+@pytest.mark.req("REQ-032")
 def test_one_differing_part_of_the_convention_cautions_and_two_forbid() -> None:
     assert verdict(convention=Convention()) == ("ok", [])
     assert verdict(convention=Convention(edge="inner")) == ("caution", ["convention_differs"])
@@ -192,7 +194,7 @@ def test_nobody_is_younger_than_somebody_of_the_same_age(youngest: float, age: f
 
 @given(st.floats(0.0, 3.0), st.floats(0.0, 3.0))
 def test_the_percentile_rises_with_the_width_and_agrees_with_numpy(one: float, other: float) -> None:
-    quantiles = CARD.width_quantiles
+    quantiles = np.array(CARD.width_quantiles)
     low, high = sorted((one, other))
     assert 0.0 <= width_percentile(low, quantiles) <= width_percentile(high, quantiles) <= 100.0
     by_numpy = np.interp(one, quantiles, np.linspace(0.0, 100.0, 201))
@@ -200,8 +202,8 @@ def test_the_percentile_rises_with_the_width_and_agrees_with_numpy(one: float, o
 
 
 def test_the_percentile_of_equal_widths_is_finite() -> None:
-    assert width_percentile(0.5, (0.5,) * 201) == 100.0
-    assert width_percentile(0.49, (0.5,) * 201) == 0.0
+    assert width_percentile(0.5, np.full(201, 0.5)) == 100.0
+    assert width_percentile(0.49, np.full(201, 0.5)) == 0.0
 
 
 patients = st.builds(Patient, st.floats(4, 90), st.sampled_from(Sex), st.floats(85, 225), st.floats(14, 130))
@@ -214,6 +216,7 @@ conventions = st.builds(
 
 
 @given(patients, conventions, st.floats(0, 5))
+@pytest.mark.req("REQ-030")
 def test_the_verdict_is_the_contracts_table(patient: Patient, convention: Convention, w2: float) -> None:
     """The table once more, cell by cell, written without the code's helpers."""
     r, bmi = CARD.ranges, patient.weight_kg / (patient.height_cm / 100) ** 2
@@ -247,89 +250,3 @@ def test_the_verdict_is_the_contracts_table(patient: Patient, convention: Conven
     assert found.verdict == expected
     assert (found.verdict == "ok") == (found.reasons == ())
     assert found.is_outside_training_range == any([forbidden[1], *cautious[3:6]])
-
-
-QUESTION = ScoreQuery(Patient(45.0, Sex.MALE, 175.0, 75.0), 36.0, convention=LEADING)
-HEAVY = Patient(45.0, Sex.MALE, 175.0, 153.2)  # 50.02 kg/m²
-
-
-def codes(query: ScoreQuery, expected_ns: float | None = 0.5) -> list[str]:
-    return [advisory.code for advisory in advise(query, expected_ns, "ok")]
-
-
-def test_an_ordinary_reading_gets_no_advisory() -> None:
-    assert codes(QUESTION) == []
-
-
-@pytest.mark.parametrize(
-    ("age", "diameter", "expected"),
-    [(45.0, 39.99, []), (45.0, 40.0, ["absolute_diameter"]), (18.0, 40.0, ["absolute_diameter"]), (17.99, 60.0, [])],
-)
-def test_adults_get_the_advisory_on_absolute_size_from_40_mm(age: float, diameter: float, expected: list[str]) -> None:
-    patient = replace(QUESTION.patient, age_years=age)
-    assert codes(replace(QUESTION, patient=patient, diameter_mm=diameter)) == expected
-
-
-@pytest.mark.parametrize("convention", [Convention(), Convention("leading"), replace(LEADING, modality=None)])
-def test_a_convention_that_is_not_fully_stated_is_asked_for(convention: Convention) -> None:
-    (advisory,) = advise(replace(QUESTION, convention=convention), 0.5, "ok")
-    assert (advisory.code, advisory.field) == ("convention_not_stated", "convention")
-    assert "modality" in advisory.message
-    assert ("about 3 mm smaller" in advisory.message) == (convention.edge is None)
-    assert ("edge" in advisory.message) == (convention.edge is None)
-
-
-@pytest.mark.parametrize(
-    ("expected_ns", "expected"), [(6.0, []), (6.01, ["far_out"]), (-6.01, ["far_out"]), (None, [])]
-)
-def test_a_score_beyond_6_asks_to_confirm_unless_it_is_withheld(expected_ns: float | None, expected: list[str]) -> None:
-    assert codes(QUESTION, expected_ns) == expected
-
-
-@pytest.mark.parametrize(
-    ("diameter", "expected_ns", "words"),
-    [
-        (48.0, 7.0, "Diameters of this size do occur."),
-        (95.0, 20.0, "and diameters of this size are rare."),
-        (11.0, -7.0, "this narrow"),
-    ],
-)
-def test_a_plausible_diameter_is_not_called_a_mistake(diameter: float, expected_ns: float, words: str) -> None:
-    child = replace(QUESTION, patient=replace(QUESTION.patient, age_years=17.0), diameter_mm=diameter)
-    (advisory,) = advise(child, expected_ns, "caution")
-    assert words in advisory.message
-    assert advisory.message.endswith("If the value is unexpected, check the measurement and its unit (mm).")
-    assert ("Diameters of this size do occur." in advisory.message) == (diameter == 48.0)
-
-
-@pytest.mark.parametrize("expected_ns", [-7.0, 7.0])
-def test_nothing_is_called_rare_among_people_whom_the_model_does_not_cover(expected_ns: float) -> None:
-    """7 mm is what many newborns have, and below -6 by a model that begins at 5 years."""
-    verdict: Verdict = "not_reliable"
-    newborn = replace(QUESTION, patient=Patient(0.0, Sex.FEMALE, 50.0, 3.4), diameter_mm=7.0)
-    (advisory,) = advise(newborn, expected_ns, verdict)
-    assert advisory.message == (
-        "The score is beyond ±6. If the value is unexpected, check the measurement and its unit (mm)."
-    )
-
-
-def test_the_definition_by_absolute_size_is_named() -> None:
-    (advisory,) = advise(replace(QUESTION, diameter_mm=45.0), 1.0, "ok")
-    assert advisory.message == (
-        "The diameter is 40 mm or more. Guidelines for adults also use absolute size, from 40 mm, for the aortic root "
-        "and the ascending aorta; this does not depend on the score."
-    )
-
-
-def test_no_advisory_names_a_disease() -> None:
-    for diameter in (9.0, 48.0, 95.0):
-        for expected_ns in (-7.0, 0.0, 7.0):
-            for verdict in get_args(Verdict):
-                found = advise(replace(QUESTION, diameter_mm=diameter), expected_ns, verdict)
-                assert not any(re.search("aneurysm|dilat|ectasia", each.message, re.IGNORECASE) for each in found)
-
-
-def test_a_very_high_bmi_of_an_adult_asks_for_pounds() -> None:
-    assert codes(replace(QUESTION, patient=HEAVY)) == ["bmi_high"]
-    assert codes(replace(QUESTION, patient=replace(HEAVY, weight_kg=153.0))) == []
-    assert codes(replace(QUESTION, patient=replace(HEAVY, age_years=17.0))) == []

@@ -27,6 +27,7 @@ def assert_same(posterior: HeteroscedasticPosterior, X: Array) -> None:
 
 
 @pytest.mark.parametrize("kernel", kernels.SHAPES)
+@pytest.mark.req("REQ-024")
 def test_tensorflow_gives_the_moments_of_numpy_for_every_kernel(kernel: str) -> None:
     original = a_posterior(seed=7)
 

@@ -12,17 +12,20 @@ from openapi_spec_validator import validate
 from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 
 from app.audit.chain import DamageKind
-from app.domain.reliability import ReasonCode
+from app.domain.score import ReasonCode
 from app.runtime import credentials
 from app.schemas.answers import AdvisoryCode
-from app.schemas.errors import CODES
 from app.schemas.lookups import DamageCode, WarningCode
+from app.schemas.validation import CODES
 from app.services import check_health
 from tests.openapi.conftest import tool
 
 OPERATION_IDS = {
     "scoreMeasurement",
+    "scoreBatch",
     "scoreStudy",
+    "drawChart",
+    "drawReliabilityMap",
     "listSites",
     "getLimits",
     "listModels",
@@ -112,7 +115,7 @@ def test_every_code_is_an_enumeration(document: Any) -> None:
 
 def test_the_warnings_are_those_that_the_service_gives() -> None:
     source = "\n".join(Path(str(module.__file__)).read_text("utf-8") for module in (check_health, credentials))
-    given = set(re.findall(r'(?:"code": |yield \(?\s*|return )"([a-z_]+)",', source))
+    given = set(re.findall(r'(?:"code": |code=)"([a-z_]+)",', source))
     assert given == set(get_args(WarningCode))
 
 

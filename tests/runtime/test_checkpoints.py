@@ -8,9 +8,10 @@ from uuid import UUID
 
 import pytest
 
+from app.audit.author import FOLDER
 from app.audit.checkpoint import Checkpoint, parse
 from app.database.records import ChainHead
-from app.runtime.checkpoints import FOLDER, LOCK, CheckpointFolder, checkpoint_files
+from app.runtime.checkpoints import LOCK, CheckpointFolder, checkpoint_files
 from app.settings import Settings
 from tests.cli.running import tamper
 from tests.web.serving import Running, publish_small, serving
@@ -56,12 +57,12 @@ def test_a_failed_checkpoint_is_a_warning_and_counted(settings: Settings, models
     in_the_way.write_text("no folder")
     with serving(settings, models_dir) as running:
         running.inside(running.runtime.checkpoints.take())
-        assert warnings(running) == ["checkpoint_failed"]
+        assert "checkpoint_failed" in warnings(running)
         assert metric(running, "normalcy_checkpoint_failures_total") >= 1
         before = metric(running, "normalcy_checkpoint_age_seconds")
         in_the_way.unlink()
         take(running)
-        assert warnings(running) == []
+        assert "checkpoint_failed" not in warnings(running)
         assert metric(running, "normalcy_checkpoint_age_seconds") < before
     assert "no audit checkpoint" in log.getvalue()
 

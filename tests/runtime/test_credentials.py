@@ -6,7 +6,8 @@ import pytest
 
 from app.database.keys import make_key
 from app.errors import InvalidSettings
-from app.runtime.credentials import Keyring, check_exposure, is_loopback
+from app.runtime.credentials import KeyRefusal, Keyring, Principal, check_exposure
+from app.runtime.loopback import is_loopback
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -15,11 +16,19 @@ def test_a_key_is_accepted_until_it_expires() -> None:
     made = make_key("echo lab", ["score"], NOW, NOW + timedelta(days=1))
     keyring = Keyring([made.key])
     principal = keyring.principal(made.text, NOW)
-    assert principal is not None
+    assert isinstance(principal, Principal)
     assert (principal.name, principal.scopes) == (made.key.key_id, frozenset({"score"}))
-    assert keyring.principal(made.text, NOW + timedelta(days=1)) is None
-    assert keyring.principal(made.text[:-1], NOW) is None
-    assert keyring.principal("", NOW) is None
+    assert keyring.principal(made.text, NOW + timedelta(days=1)) is KeyRefusal.EXPIRED
+    assert keyring.principal(made.text[:-1], NOW) is KeyRefusal.WRONG
+    assert keyring.principal("", NOW) is KeyRefusal.WRONG
+
+
+def test_a_wrong_secret_is_refused_like_an_unknown_key_also_if_the_key_is_revoked() -> None:
+    made, other = make_key("a", ["score"], NOW), make_key("b", ["score"], NOW)
+    keyring = Keyring([replace(made.key, revoked_at="2026-11-14T00:00:00.000Z")])
+    wrong = made.text[:-1] + ("A" if made.text[-1] != "A" else "B")
+    assert keyring.principal(made.text, NOW) is KeyRefusal.REVOKED
+    assert keyring.principal(wrong, NOW) is keyring.principal(other.text, NOW) is KeyRefusal.WRONG
 
 
 def test_once_a_key_was_seen_a_credential_is_required_for_good() -> None:
@@ -53,11 +62,11 @@ def test_the_next_expiry_is_that_of_the_first_live_key_to_end() -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
 def test_a_loopback_address_needs_no_key(host: str) -> None:
     assert is_loopback(host)
-    check_exposure(host, Keyring())
+    check_exposure(host, is_credential_required=False)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "localhost.example", "example.org", ""])  # noqa: S104
 def test_another_address_needs_a_key(host: str) -> None:
     with pytest.raises(InvalidSettings, match="no API key exists"):
-        check_exposure(host, Keyring())
-    check_exposure(host, Keyring([make_key("a", ["score"], NOW).key]))
+        check_exposure(host, is_credential_required=False)
+    check_exposure(host, is_credential_required=True)

@@ -3,8 +3,8 @@
 from typing import Any
 
 from app.errors import FieldError, InvalidInput
-from app.schemas.errors import parse
 from app.schemas.requests import ScoreRequest, StudyRequest
+from app.schemas.validation import parse
 
 Json = dict[str, Any]
 

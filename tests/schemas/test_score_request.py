@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.convention import Convention
 from app.domain.limits import AGE, DIAMETER_FROM_SCHOOL_AGE, Limit
 from app.domain.patient import Patient, Sex
-from app.domain.query import ScoreQuery
-from app.schemas.errors import parse
+from app.domain.query import Convention, ScoreQuery
 from app.schemas.fields import request_limits
 from app.schemas.requests import ScoreRequest
+from app.schemas.validation import parse
 from tests.schemas.bodies import FULL, SINGLE, Json, found, score_errors, without
 
 
@@ -52,11 +51,13 @@ NUMBER_FIELDS = ("age_years", "height_cm", "weight_kg", "diameter_mm", "hdi_prob
 
 @pytest.mark.parametrize("field", NUMBER_FIELDS)
 @pytest.mark.parametrize("value", NOT_NUMBERS, ids=repr)
+@pytest.mark.req("REQ-001")
 def test_what_only_resembles_a_number_is_rejected(field: str, value: object) -> None:
     assert found(score_errors({**FULL, field: value})) == [("wrong_type", field)]
 
 
 @pytest.mark.parametrize("field", ["age_years", "sex", "height_cm", "weight_kg", "diameter_mm"])
+@pytest.mark.req("REQ-001")
 def test_a_required_field_must_be_there(field: str) -> None:
     assert found(score_errors(without(FULL, field))) == [("missing", field)]
 
@@ -67,6 +68,7 @@ LIMITS = (AGE, DIAMETER_FROM_SCHOOL_AGE, BY_FIELD["hdi_probability"], BY_FIELD["
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.field)
+@pytest.mark.req("REQ-002")
 def test_a_range_includes_its_ends_and_nothing_beyond(limit: Limit) -> None:
     assert not score_errors({**FULL, limit.field: limit.low} | ({"diameter_mm": 10} if limit is AGE else {}))
     assert not score_errors({**FULL, limit.field: limit.high})
@@ -112,6 +114,7 @@ def test_a_range_includes_its_ends_and_nothing_beyond(limit: Limit) -> None:
         ("site", "SoV", "unknown_field", "(unknown)"),
     ],
 )
+@pytest.mark.req("REQ-001")
 def test_a_wrong_field_is_named_with_its_code(field: str, value: object, code: str, path: str) -> None:
     assert found(score_errors({**FULL, field: value})) == [(code, path)]
 
@@ -138,6 +141,7 @@ def test_a_body_that_is_no_object_has_one_error(body: object) -> None:
     assert found(score_errors(body)) == [("wrong_type", "")]
 
 
+@pytest.mark.req("REQ-004")
 def test_every_error_is_reported_at_once() -> None:
     body: Json = {
         "sex": "unknown",
@@ -178,6 +182,7 @@ def test_an_empty_object_lacks_what_is_required_and_nothing_else() -> None:
     assert found(score_errors({})) == [("missing", field) for field in lacking]
 
 
+@pytest.mark.req("REQ-007")
 def test_the_rejection_of_a_sex_asks_for_the_reference() -> None:
     for body in ({**SINGLE, "sex": "diverse"}, {**SINGLE, "sex": 0}, without(SINGLE, "sex")):
         (error,) = score_errors(body)
@@ -237,3 +242,22 @@ def test_every_plausible_number_is_taken_as_it_is(
     body = {**SINGLE, "age_years": age, "height_cm": height, "weight_kg": weight, "diameter_mm": diameter}
     query = parse(ScoreRequest, {**body, "thresholds": thresholds}).to_query()
     assert query == ScoreQuery(Patient(age, Sex.MALE, height, weight), diameter, tuple(thresholds))
+
+
+@pytest.mark.parametrize(("age_years", "seen"), [(130, True), (1e300, True), (120, True), (4, False), (-1, False)])
+def test_an_age_that_is_too_high_does_not_hide_a_diameter_that_is_too_small(age_years: float, seen: bool) -> None:
+    """Above the range of ages the larger minimum applies all the same; below it nothing is known."""
+    found = {error.field: error for error in score_errors({**SINGLE, "age_years": age_years, "diameter_mm": 4.1})}
+    assert ("age_years" in found) is not (0 <= age_years <= 120)
+    assert ("diameter_mm" in found) is seen
+    if seen:
+        assert (found["diameter_mm"].code, "10 to 120 (mm) from age 5 on" in found["diameter_mm"].message) == (
+            "given_in_cm",
+            True,
+        )
+
+
+def test_each_diameter_is_reported_once_where_the_age_is_too_high() -> None:
+    for diameter, code in ((2, "given_in_cm"), (121, "out_of_range"), ("x", "wrong_type")):
+        found = score_errors({**SINGLE, "age_years": 121, "diameter_mm": diameter})
+        assert [(error.field, error.code) for error in found] == [("age_years", "out_of_range"), ("diameter_mm", code)]

@@ -1,7 +1,7 @@
 import pytest
 
-from app.schemas.errors import parse
 from app.schemas.requests import ScoreRequest, StudyRequest
+from app.schemas.validation import parse
 from tests.schemas.bodies import PERSON, STUDY, Json, found, study_errors, without
 
 
@@ -47,6 +47,7 @@ def test_errors_of_patient_options_and_measurements_come_together() -> None:
     ]
 
 
+@pytest.mark.req("REQ-011")
 def test_each_site_is_measured_at_most_once() -> None:
     twice = [{"site": site, "diameter_mm": 40} for site in ("SoV", "AA", "SoV")]
     assert found(study_errors(measurements(*twice))) == [("duplicate_site", "measurements[2].site")]
@@ -87,3 +88,9 @@ def test_a_site_is_a_short_text(site: object, code: str) -> None:
 
 def test_a_study_that_is_no_object_has_one_error() -> None:
     assert found(study_errors([STUDY])) == [("wrong_type", "")]
+
+
+def test_an_age_that_is_too_high_hides_no_small_diameter_of_a_study() -> None:
+    measurements = [{"site": "SoV", "diameter_mm": 30}, {"site": "AA", "diameter_mm": 4.1}]
+    found = study_errors({**STUDY, "age_years": 121, "measurements": measurements})
+    assert [error.field for error in found] == ["age_years", "measurements[1].diameter_mm"]

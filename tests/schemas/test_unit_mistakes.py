@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.limits import BMI, HEIGHT, WEIGHT
+from app.domain.limits import BMI, BODY_MISTAKES, HEIGHT, WEIGHT, BodyMistake, body_mistakes
 from app.domain.patient import bmi_kg_m2
-from app.domain.unit_mistakes import BODY_MISTAKES, BodyMistake, body_mistakes
 from tests.schemas.bodies import SINGLE, found, score_errors, without
 
 
@@ -76,6 +75,7 @@ def test_an_adult_in_inches_and_pounds_gets_this_one_hint(inches: int, body_mass
     assert error.message.count("?") == 1
 
 
+@pytest.mark.req("REQ-003")
 def test_a_height_in_metres_is_noticed_without_a_weight() -> None:
     assert found(score_errors(without(body(1.76, 84), "weight_kg"))) == [
         ("given_in_m", "height_cm"),
@@ -97,6 +97,7 @@ def test_a_height_in_metres_is_noticed_without_a_weight() -> None:
         (55, 120.5, "out_of_range"),
     ],
 )
+@pytest.mark.req("REQ-003")
 def test_a_diameter_below_its_range_looks_like_centimetres(age: float, diameter: float, code: str | None) -> None:
     errors = score_errors({**SINGLE, "age_years": age, "diameter_mm": diameter})
     assert found(errors) == ([(code, "diameter_mm")] if code else [])
@@ -128,6 +129,7 @@ def test_undoing_an_explanation_leads_to_a_possible_body(height: float, weight: 
 
 
 @pytest.mark.parametrize("mistake", BODY_MISTAKES, ids=lambda mistake: mistake.code)
+@pytest.mark.req("REQ-003")
 def test_each_mistake_is_found_again_after_it_was_made(mistake: BodyMistake) -> None:
     made = {
         "given_in_m": (1.76, 84.0),

@@ -9,7 +9,7 @@ from app.database.migrate import partition_name, upgrade
 from app.schemas.lookups import Readiness
 from app.settings import Settings, load_settings
 from tests.postgres import PostgresServer
-from tests.web.serving import create_key, on_database, publish_small, serving
+from tests.web.serving import Running, create_key, on_database, publish_small, serving
 
 METRIC = "normalcy_key_expiry_seconds "
 
@@ -66,3 +66,26 @@ def test_readiness_warns_before_the_audit_runs_out_of_months(server: PostgresSer
             ready = running.client.get("/health/ready")
             assert ready.status_code == 200
             assert [warning["code"] for warning in ready.json()["warnings"]] == ["partitions_run_out"]
+
+
+def test_metrics_say_what_readiness_says(settings: Settings, models: Path) -> None:
+    def lines(service: Running) -> list[str]:
+        return [line for line in service.client.get("/metrics").text.splitlines() if not line.startswith("#")]
+
+    with serving(replace(settings, metrics="open"), models) as running:
+        [model] = running.client.get("/health/ready").json()["models"]
+        named = f'normalcy_current_model{{sha256="{model["sha256"]}",site="SoV",version="1.0.0"}} 1.0'
+        before = lines(running)
+        assert named in before
+        assert {line for line in before if line.startswith("normalcy_ready")} == {
+            f'normalcy_ready{{check="{check}"}} 1.0' for check in ("accepting", "models_loaded", "audit_writable")
+        }
+        assert not any(line.startswith("normalcy_warnings") for line in before)
+        running.runtime.writer.not_durable = "PostgreSQL runs with fsync=off."
+        running.runtime.is_draining = True
+        after = lines(running)
+        assert 'normalcy_ready{check="audit_writable"} 0.0' in after
+        assert 'normalcy_ready{check="accepting"} 0.0' in after
+        assert 'normalcy_warnings{code="audit_not_durable"} 1.0' in after
+        running.runtime.writer.not_durable = None
+        assert not any(line.startswith("normalcy_warnings") for line in lines(running))

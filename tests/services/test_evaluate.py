@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from app.inference.executor import LoadedModel, NumpyExecutor
-from app.maths.gp.posterior import HeteroscedasticPosterior, SparseGP
-from app.maths.gp.scaling import Scaling
+from app.maths.gp.posterior import HeteroscedasticPosterior, Scaling, SparseGP
 from app.services.evaluate import evaluate, plots
 from app.training.table import read_table
 from tests.samples import a_loaded_model
@@ -77,3 +76,28 @@ def test_the_curves_drawn_are_those_of_the_figures(model: LoadedModel, table_fil
     line = next(line for line in axes.lines if str(line.get_label()).startswith("E[NS], 0.875"))
     x, y = (np.asarray(data, dtype=np.float64) for data in line.get_data())
     assert np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2.0) == pytest.approx(7 / 8)
+
+
+def test_every_plot_names_the_model_and_the_people(model: LoadedModel, table_file: Path) -> None:
+    drawn = plots(evaluate(model, read_table(table_file, "diameter_mm"), LABELS, true_z=None))
+    assert set(drawn) == {"scores", "shares", "roc", "precision_recall", "calibration"}
+    titles = {name: figure.get_suptitle() for name, figure in drawn.items()}
+    assert titles.pop("calibration").splitlines()[1] == "4 people labelled 0, of 6"
+    for title in titles.values():
+        assert f": {model.ref.site} {model.ref.version} ({model.card.cohort.name})\n6 people, 2 labelled 1" in title
+
+
+def test_every_person_is_drawn_once_and_those_without_a_score_are_marked(model: LoadedModel, table_file: Path) -> None:
+    drawn = plots(evaluate(model, read_table(table_file, "diameter_mm"), LABELS, true_z=None))
+    (axes,) = drawn["scores"].axes
+    found = {str(line.get_label()): np.asarray(line.get_xdata()).tolist() for line in axes.lines}
+    assert found.pop("labelled 0, 4 people") == [22.5, 27.0, 30.0, 39.0]
+    assert found.pop("labelled 1, 1 person") == [33.0]
+    assert found.pop("no score is given (not reliable), 1 person") == [42.0]
+
+
+def test_the_curves_differ_in_colour_and_in_dash(model: LoadedModel, table_file: Path) -> None:
+    drawn = plots(evaluate(model, read_table(table_file, "diameter_mm"), LABELS, true_z=None))
+    for name in ("roc", "precision_recall"):
+        _, *lines = drawn[name].axes[0].lines  # the first is chance
+        assert len({line.get_color() for line in lines}) == len({line.get_linestyle() for line in lines}) == 4

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.convention import Convention
+from app.domain.patient import Sex
+from app.domain.query import Convention
+from app.inference.median_bmi import FROM_CARD, median_bmi, median_bmi_curves
 from app.services.train import CHECKS_BEGIN, FITS_BEGIN, TrainingPlan, train
 from app.training.table import read_table
 from tests.cli.command import normalcy
@@ -13,12 +15,12 @@ from tests.training.problems import short
 pytestmark = pytest.mark.gpflow
 
 
-def test_one_report_covers_the_whole_training_and_never_goes_back(tmp_path: Path) -> None:
+def test_one_report_covers_the_whole_training_and_the_card_has_the_cohort_s_body_mass_index(tmp_path: Path) -> None:
     assert normalcy("cohort", "simulate", "--n", "120", "--out", "people.csv", cwd=tmp_path).returncode == 0
     table = read_table(tmp_path / "people.csv", "SoV_mm")
     plan = TrainingPlan("SoV", "1.0.0", "simulated", "", Convention(), short(), seed=1, folds=2)
     reported: list[tuple[str, float]] = []
-    train(table, plan, datetime(2026, 1, 2, tzinfo=UTC), lambda what, share: reported.append((what, share)))
+    candidate = train(table, plan, datetime(2026, 1, 2, tzinfo=UTC), lambda what, share: reported.append((what, share)))
     stages = ("constant spread", "varying spread")
     fits = [f"{name}, {stage}" for name in ("all people", "fold 1 of 2", "fold 2 of 2") for stage in stages]
     assert list(dict.fromkeys(what for what, _ in reported)) == [*fits, "checking the gates"]
@@ -31,3 +33,7 @@ def test_one_report_covers_the_whole_training_and_never_goes_back(tmp_path: Path
     ]
     third = (CHECKS_BEGIN - FITS_BEGIN) / 3
     assert ends == pytest.approx([FITS_BEGIN + done * third for done in (1, 2, 3)])
+    cohort = median_bmi_curves(table.age_years, table.male == 1.0, table.height_cm, table.weight_kg)
+    assert candidate.card.median_bmi == cohort
+    assert set(cohort) == {"male", "female"}
+    assert median_bmi(candidate.card, Sex.FEMALE).source == FROM_CARD

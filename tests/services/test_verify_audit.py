@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
+from app.audit.author import FOLDER
 from app.audit.checkpoint import Checkpoint, render
 from app.database.engine import Database, open_database
 from app.database.records import ChainHead
-from app.runtime.checkpoints import FOLDER
-from app.services.verify_audit import StoredCheckpoints, read_checkpoints
+from app.services.stored_checkpoints import StoredCheckpoints, read_checkpoints
 from app.settings import Settings
 
 CHAINS = 1000
@@ -39,7 +39,7 @@ def read(settings: Settings) -> tuple[StoredCheckpoints, int]:
     async def measured(database: Database) -> tuple[StoredCheckpoints, int]:
         tracemalloc.start()
         try:
-            return await read_checkpoints(database, settings.data_dir, "folder"), tracemalloc.get_traced_memory()[1]
+            return read_checkpoints("sqlite", settings.data_dir, "folder"), tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
 

@@ -3,6 +3,7 @@ import pickle
 import shutil
 import subprocess
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.domain.card import Gate, ModelCard, Range
+from app.domain.card import BmiCurve, Gate, ModelCard, Range
 from app.errors import InvalidArtefact
 from app.store.artefact import (
     SUMS,
+    Artefact,
     NotCanonical,
     NotPlainArrays,
     check_sums,
+    encode,
     read_json,
     read_npz,
     sha256,
@@ -25,12 +28,28 @@ from app.store.artefact import (
     write_json,
     write_npz,
 )
-from tests.samples import a_card
+from tests.samples import a_card, a_golden_case, a_posterior
 
 
 def test_a_card_is_read_back_equal() -> None:
     card = a_card()
     assert read_json(write_json(card), ModelCard) == card
+
+
+def test_the_body_mass_index_of_the_cohort_is_optional() -> None:
+    without = write_json(a_card())
+    assert b"median_bmi" not in without
+    card = replace(a_card(), median_bmi={"male": BmiCurve((20.0, 60.0), (22.5, 26.5))})
+    assert read_json(write_json(card), ModelCard) == card
+    with pytest.raises(NotCanonical):
+        read_json(without.replace(b"\n}\n", b',\n  "median_bmi": null\n}\n'), ModelCard)
+
+
+@pytest.mark.parametrize("curve", [((), ()), ((20.0,), (22.0, 23.0)), ((60.0, 20.0), (22.0, 23.0)), ((20.0,), (0.0,))])
+def test_a_body_mass_index_that_cannot_be_drawn_at_is_refused(curve: tuple[tuple[float, ...], ...]) -> None:
+    card = replace(a_card(), median_bmi={"male": BmiCurve(*curve)})
+    with pytest.raises(InvalidArtefact, match="rising ages"):
+        encode(Artefact(card, a_posterior(), (a_golden_case(),)), "")
 
 
 def test_numbers_are_written_as_they_will_be_read() -> None:
@@ -141,6 +160,7 @@ class Trap:
     ],
     ids=["bare pickle", "object array", "pickle for an array", "object field"],
 )
+@pytest.mark.req("REQ-051")
 def test_a_pickle_is_refused_and_never_loaded(data: bytes) -> None:
     with pytest.raises(NotPlainArrays):
         read_npz(data)

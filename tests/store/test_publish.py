@@ -27,6 +27,7 @@ def test_the_same_model_has_the_same_digest_anywhere(tmp_path: Path) -> None:
     assert publish_a_model(tmp_path / "three", seed=1).sha256 != first.sha256
 
 
+@pytest.mark.req("REQ-058")
 def test_a_version_is_never_overwritten(tmp_path: Path) -> None:
     first = publish_a_model(tmp_path)
     with pytest.raises(VersionExists):

@@ -64,6 +64,7 @@ def test_a_loaded_model_predicts_what_the_published_one_did(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY_FILE)
+@pytest.mark.req("REQ-050")
 def test_a_flipped_bit_anywhere_is_refused(root: Path, folder: Path, name: str) -> None:
     data = (folder / name).read_bytes()
     for place in np.random.default_rng(3).integers(0, 8 * len(data), 60).tolist():
@@ -233,6 +234,7 @@ def test_golden_cases_must_be_there_and_in_a_known_format(root: Path, folder: Pa
         assert damaged_file(root) == "golden.json"
 
 
+@pytest.mark.req("REQ-050")
 def test_versions_exchanged_on_disk_are_refused(root: Path, folder: Path) -> None:
     publish_a_model(root, version="1.1.0", seed=1)
     other = root / "SoV" / "1.1.0"

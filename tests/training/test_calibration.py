@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.maths.moments import Array, Moments
-from app.maths.statistics.linear import fit_linear
+from app.maths.statistics import fit_linear
 from app.training.calibration import HeldOut, cross_validate, stratified_folds, summarise
 from app.training.gates import check_gates, failures
 

@@ -7,12 +7,12 @@ import pytest
 from scipy.stats import lognorm
 
 from app.domain.patient import Patient, Sex
-from app.training.body_sizes import growth_table
 from app.training.cohort import (
     CAMPENS_2014,
     SITES,
     LogDiameterReference,
     SimulatedPeople,
+    growth_table,
     simulate_bicuspid,
     simulate_cohort,
     to_csv,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from app.benchmark.gates import SIZES, Model, models, refused
+from app.benchmark.gates import SIZES, Model, models, rejected_share
 from app.domain.card import Calibration, Gate, MethodFit, TailCheck
 from app.training.gates import check_gates, failures
 
@@ -120,14 +120,14 @@ def test_a_model_with_ideal_tails_is_refused_in_at_most_one_training_of_a_hundre
     ideal, *_ = models()
     assert ideal.tails == (0.025, 0.025)
     draws = 20_000
-    found = refused(ideal, people, draws, np.random.default_rng(8))
+    found = rejected_share(ideal, people, draws, np.random.default_rng(8))
     assert 0.0005 < found < 0.01 + 3.0 * math.sqrt(0.01 / draws)
 
 
 def test_a_student_t_scale_read_as_a_standard_deviation_is_mostly_refused() -> None:
     student = models()[2]
     assert 2.0 * student.tails[0] == pytest.approx(0.086, abs=0.001)
-    assert refused(student, 1110, 5000, np.random.default_rng(8)) > 0.9
+    assert rejected_share(student, 1110, 5000, np.random.default_rng(8)) > 0.9
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_student_t_scale_read_as_a_standard_deviation_is_mostly_refused() -> N
 )
 def test_wrong_tails_are_refused(group: str | None, people: int, tails: tuple[float, float]) -> None:
     wrong = Model("wrong", tails) if group is None else Model("wrong", (0.025, 0.025), group, tails)
-    assert refused(wrong, people, 5000, np.random.default_rng(8)) > 0.95
+    assert rejected_share(wrong, people, 5000, np.random.default_rng(8)) > 0.95
 
 
 def test_log_density_may_fall_little_behind_altman_and_the_linear_z_score() -> None:
@@ -165,6 +165,7 @@ def test_a_figure_that_is_not_finite_fails(bad: float) -> None:
     assert failed(SOUND, gpflow_difference=bad if bad > 0 else -bad) != []
 
 
+@pytest.mark.req("REQ-059")
 def test_nan_passes_no_gate() -> None:
     assert any("linear Z-score" in sentence for sentence in failed(with_density(math.nan)))
     nowhere = replace(ALONE, tails=(TailCheck("all", 1000, math.nan, math.nan),))

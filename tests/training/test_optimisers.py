@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from app.maths.gp.scaling import Scaling
+from app.maths.gp.posterior import Scaling
 from app.training.gpflow_setup import tf
 from app.training.model import untrained
 from app.training.optimisers import minimise_by_lbfgs, minimise_by_paper

@@ -205,7 +205,7 @@ def test_many_rows_are_cut_after_five(checked: Callable[[Rows], Findings]) -> No
         (DIAMETER, "3.4", "Column SoV_mm must be at least 10 mm from the age of 5 years: row 8 (given in cm?)."),
     ],
 )
-def test_a_slip_in_one_cell_is_named_with_its_likely_unit(
+def test_a_mistake_in_one_cell_is_named_with_its_likely_unit(
     checked: Callable[[Rows], Findings], column: int, cell: str, sentence: str
 ) -> None:
     assert checked(changed(column, {8: cell})).problems == (sentence,)
@@ -227,7 +227,7 @@ def test_a_small_aorta_is_allowed_before_school_age(checked: Callable[[Rows], Fi
         ("176", "12", ""),
     ],
 )
-def test_an_impossible_body_is_named_with_its_likely_slip(
+def test_an_impossible_body_is_named_with_its_likely_mistake(
     checked: Callable[[Rows], Findings], height: str, weight: str, question: str
 ) -> None:
     rows = changed(HEIGHT, {8: height})
@@ -246,6 +246,7 @@ def test_an_impossible_body_is_named_with_its_likely_slip(
         (AGE, 12.0, "(given in months?)"),
     ],
 )
+@pytest.mark.req("REQ-060")
 def test_a_column_in_another_unit_is_recognised(
     checked: Callable[[Rows], Findings], column: int, factor: float, clue: str
 ) -> None:

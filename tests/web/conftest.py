@@ -1,9 +1,11 @@
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.settings import Settings, load_settings
+from tests.web.browsing import OpenPage, chromium, opened
 from tests.web.serving import Running, publish_small, serving
 
 
@@ -23,7 +25,10 @@ def running(settings: Settings, models_dir: Path) -> Iterator[Running]:
         yield service
 
 
-PRECOMPILED = [pytest.param(True, id="precompiled"), pytest.param(False, id="fastapi", marks=pytest.mark.slow)]
+PRECOMPILED = [
+    pytest.param(True, id="precompiled", marks=pytest.mark.resolver),
+    pytest.param(False, id="fastapi", marks=pytest.mark.slow),
+]
 
 
 @pytest.fixture(scope="module", params=PRECOMPILED)
@@ -35,3 +40,24 @@ def shared(
     settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path_factory.mktemp("data"))})
     with serving(settings, models_dir, precompiled=request.param) as service:
         yield service
+
+
+@pytest.fixture(scope="session")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One service on SQLite with the shipped models, for the tests of the pages."""
+    settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path_factory.mktemp("data"))})
+    with serving(settings, Path(__file__).parents[2] / "models_store") as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as launched:
+        yield launched
+
+
+@pytest.fixture
+def calculator(browser: Any, shipped: Running) -> Iterator[OpenPage]:
+    with opened(browser, shipped) as one:
+        one.open()
+        yield one

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import httpx
 import uvloop
 
-from app.audit.changes import add_key
+from app.audit.author import open_author
+from app.audit.changes import add_key, changing
 from app.clock import utc_now
 from app.database.engine import Database, open_database
 from app.database.keys import make_key
@@ -147,8 +148,8 @@ def create_key(settings: Settings, scopes: Iterable[str], **more: Any) -> str:
 
     async def save(database: Database) -> str:
         made = make_key("test", scopes, utc_now(), **more)
-        async with database.writing() as connection:
-            await add_key(connection, made.key, "test", {"command": "test"}, utc_now())
+        async with changing(database, await open_author(settings, database, {"command": "test"})) as change:
+            await add_key(change, made.key, "test", utc_now())
         return made.text
 
     return on_database(settings, save)

@@ -17,7 +17,8 @@ from app.inference.executor import LoadedModel
 from app.runtime import models, poller
 from app.runtime.models import load_model
 from app.schemas.lookups import Activation, ModelHistory, ModelList, Readiness
-from app.services.activate_model import activate_from_command
+from app.services import manage_models
+from app.services.manage_models import activate_from_command
 from app.settings import Settings
 from tests.audit.recording import activate as put_on_record
 from tests.postgres import PostgresServer
@@ -36,7 +37,7 @@ def own_models(models_dir: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def governed(settings: Settings, own_models: Path) -> Iterator[Running]:
     key = create_key(settings, ["score", "model:read", "admin"])
-    with serving(settings, own_models) as running:
+    with serving(replace(settings, rate_per_second=0.0), own_models) as running:
         running.client.headers.update(bearer(key))
         yield running
 
@@ -84,6 +85,7 @@ def test_a_version_that_was_activated_answers_and_is_on_record(governed: Running
     assert governed.score(path="/v1/sites/AA/score").status_code == 200
 
 
+@pytest.mark.req("REQ-055")
 def test_a_version_that_is_not_there_or_is_damaged_leaves_the_old_one_serving(
     governed: Running, own_models: Path
 ) -> None:
@@ -101,6 +103,26 @@ def test_a_version_that_is_not_there_or_is_damaged_leaves_the_old_one_serving(
         ("SoV", "1.0.0"): "refused",
         ("SoV", "1.1.0"): "current",
     }
+
+
+def test_a_version_that_was_checked_and_recorded_is_current_whatever_becomes_of_its_files(
+    governed: Running, own_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between commit and refresh it leaves the memory, and its files are damaged."""
+    commit = manage_models._activate
+
+    async def commit_and_damage(*given: Any) -> Any:
+        activation = await commit(*given)
+        governed.runtime.loaded_models._others.clear()
+        damage(own_models, "1.0.0")
+        await governed.runtime.poller.refresh()  # the poller may see the activation first
+        return activation
+
+    monkeypatch.setattr(manage_models, "_activate", commit_and_damage)
+    answer = activate(governed, "1.0.0")
+    assert answer.status_code == 200
+    assert version_of(governed.score()) == "1.0.0"
+    assert governed.client.get("/health/ready").json()["warnings"] == []
 
 
 def test_an_activation_elsewhere_is_followed(governed: Running) -> None:
@@ -140,6 +162,7 @@ def test_the_version_on_record_is_current_after_a_start(settings: Settings, mode
         assert version_of(running.score()) == "1.0.0"
 
 
+@pytest.mark.req("REQ-056")
 def test_under_load_no_request_fails_and_none_mixes_versions(governed: Running) -> None:
     """An answer's numbers belong to the version that it names, whatever is activated meanwhile."""
     expected = {

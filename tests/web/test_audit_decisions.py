@@ -48,6 +48,25 @@ DECISIONS: dict[tuple[str, str], list[Outcome]] = {
         post("/v1/studies/score", {}, 422, "refusal"),
         without_key("/v1/studies/score", "POST"),
     ],
+    ("POST", "/v1/batch/score"): [
+        post(
+            "/v1/batch/score", {"items": [{**READING, "site": "SoV"}, {**READING, "site": "AA"}]}, 200, "score", "score"
+        ),
+        post("/v1/batch/score", {}, 422, "refusal"),
+        text("/v1/batch/score"),
+        without_key("/v1/batch/score", "POST"),
+    ],
+    ("POST", "/v1/sites/{site}/chart"): [
+        post("/v1/sites/SoV/chart", READING, 200, "score"),
+        post("/v1/sites/SoV/chart", {}, 422, "refusal"),
+        post("/v1/sites/none/chart", READING, 404, "refusal"),
+        without_key("/v1/sites/SoV/chart", "POST"),
+    ],
+    ("GET", "/v1/sites/{site}/reliability-map"): [
+        get("/v1/sites/SoV/reliability-map?sex=male", 200),
+        get("/v1/sites/SoV/reliability-map?sex=none", 422, "refusal"),
+        without_key("/v1/sites/SoV/reliability-map?sex=male"),
+    ],
     ("GET", "/v1/sites"): [get("/v1/sites", 200), without_key("/v1/sites")],
     ("GET", "/v1/limits"): [get("/v1/limits", 200), without_key("/v1/limits")],
     ("GET", "/v1/models"): [get("/v1/models", 200), without_key("/v1/models")],
@@ -56,11 +75,12 @@ DECISIONS: dict[tuple[str, str], list[Outcome]] = {
         get("/v1/models/SoV/9.0.0", 404, "refusal"),
         without_key("/v1/models/SoV/1.0.0"),
     ],
-    ("GET", "/models/{site}/{version}"): [
-        get("/models/SoV/1.0.0", 200),
-        get("/models/SoV/9.0.0", 404, "refusal"),
-        get("/models/none/1.0.0", 404, "refusal"),
-        without_key("/models/SoV/1.0.0"),
+    ("GET", "/models/{site}/{version}"): [get("/models/SoV/1.0.0", 200), get("/models/none/9.0.0", 200)],
+    ("GET", "/models/{site}/{version}/content"): [
+        get("/models/SoV/1.0.0/content", 200),
+        get("/models/SoV/9.0.0/content", 404, "refusal"),
+        get("/models/none/1.0.0/content", 404, "refusal"),
+        without_key("/models/SoV/1.0.0/content"),
     ],
     ("GET", "/v1/models/{site}/history"): [
         get("/v1/models/SoV/history", 200),
@@ -97,6 +117,11 @@ DECISIONS: dict[tuple[str, str], list[Outcome]] = {
     ("GET", "/health/ready"): [get("/health/ready", 200)],
     ("GET", "/"): [get("/", 200)],
     ("GET", "/guide"): [get("/guide", 200)],
+    ("GET", "/guide/{page}"): [get("/guide/clinicians", 200), get("/guide/none", 404)],
+    ("GET", "/guide/pictures/{picture}"): [
+        get("/guide/pictures/uncertain-reference.svg", 200),
+        get("/guide/pictures/none", 404),
+    ],
     ("GET", "/docs"): [get("/docs", 200)],
     ("GET", "/redoc"): [get("/redoc", 200)],
     ("GET", "/openapi.json"): [get("/openapi.json", 200)],
@@ -163,6 +188,7 @@ def test_the_items_of_a_study_are_recorded_one_by_one(running: Running) -> None:
 
 
 @pytest.mark.parametrize("body", [{**READING, "diameter_mm": 271828.5, "subject": "canary"}, {"canary": 271828.5}])
+@pytest.mark.req("REQ-078")
 def test_a_refusal_is_recorded_without_values(settings: Settings, models_dir: Path, body: object) -> None:
     with serving(settings, models_dir) as running:
         assert running.score(body, "/v1/sites/canary/score", headers={"X-Request-ID": "alone"}).status_code == 422

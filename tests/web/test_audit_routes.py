@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ STUDY = {**MAN, "measurements": [{"site": "SoV", "diameter_mm": 41}, {"site": "A
 @pytest.fixture
 def audited(settings: Settings, models_dir: Path) -> Any:
     key = create_key(settings, ["score", "model:read", "audit:read", "admin"])
-    with serving(settings, models_dir) as running:
+    with serving(replace(settings, rate_per_second=0.0), models_dir) as running:
         running.client.headers.update(bearer(key))
         yield running
 
@@ -32,7 +33,7 @@ def test_a_record_is_found_by_its_request_id(audited: Running) -> None:
     assert found["records"][0]["output"]["score"] == answer["results"][0]["score"]
     assert found["records"][0]["chain"]["seq"] > 1
     [read] = audited.records("read")
-    assert read.input == {"request_id": answer["request_id"], "cursor": None}
+    assert read.input == {"request_id": answer["request_id"], "item": None, "cursor": None}
 
 
 def test_pages_run_through_time_without_gap_or_repeat(audited: Running) -> None:
@@ -96,6 +97,7 @@ def test_strange_ids_and_sites_are_unknown_and_no_defect(audited: Running) -> No
         {**READING, "model_version": "1.0.0"},
     ],
 )
+@pytest.mark.req("REQ-081")
 def test_a_replay_is_identical(audited: Running, body: dict[str, Any]) -> None:
     request_id = audited.score(body).json()["request_id"]
     audited.client.post("/v1/models/SoV/activate", json={"version": "1.0.0"})

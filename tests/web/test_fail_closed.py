@@ -38,6 +38,7 @@ def nothing_can_be_written(settings: Settings) -> Iterator[None]:
             runner.run(connection.close())
 
 
+@pytest.mark.req("REQ-070")
 def test_without_a_record_no_score_leaves(running: Running) -> None:
     with nothing_can_be_written(running.settings):
         refused = running.score(headers={"X-Request-ID": "lost"})
@@ -53,6 +54,7 @@ def test_without_a_record_no_score_leaves(running: Running) -> None:
     assert given[-1:] == ["again"]
 
 
+@pytest.mark.req("REQ-110")
 def test_readiness_follows_the_audit_and_liveness_does_not(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     assert running.client.get("/health/ready").status_code == 200
     monkeypatch.setattr(writer, "SILENCE_SECONDS", 0.0)  # as if the database had been silent for long

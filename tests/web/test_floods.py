@@ -10,9 +10,9 @@ from app.audit import refusals
 from app.audit.refusals import SINGLE_RECORDS
 from app.clock import utc_now
 from app.settings import Settings
-from app.web import error_handlers
-from app.web.error_handlers import Throttle
-from app.web.middleware import LARGEST_HEADERS
+from app.web import security
+from app.web.middleware import MAX_HEADER_BYTES
+from app.web.security import Throttle
 from tests.web.serving import READING, SCORE, Running, bearer, create_key, serving
 from tests.web.test_pipelining import answers
 from tests.web.test_protocol import connect, everything, head
@@ -35,6 +35,7 @@ def flood(running: Running, times: int) -> list[int]:
         return [status for status, _ in answers(everything(connection))]
 
 
+@pytest.mark.req("REQ-105")
 def test_a_flood_without_a_key_leaves_one_row_and_is_counted(settings: Settings, models_dir: Path) -> None:
     key = create_key(settings, ["score", "audit:read"])
     with serving(settings, models_dir) as running:
@@ -81,9 +82,9 @@ def test_a_known_caller_is_recorded_one_by_one_up_to_a_bound(settings: Settings,
 def test_anonymous_callers_are_throttled_and_others_are_not(
     settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    monkeypatch.setattr(error_handlers, "BURST", 0)
-    monkeypatch.setattr(error_handlers, "PER_SECOND", 1e-3)
-    monkeypatch.setattr(error_handlers, "LONGEST_SECONDS", 4.0)
+    monkeypatch.setattr(security, "BURST", 0)
+    monkeypatch.setattr(security, "PER_SECOND", 1e-3)
+    monkeypatch.setattr(security, "MAX_DELAY_SECONDS", 4.0)
     key = create_key(settings, ["score"])
     with serving(settings, models_dir) as running, closing(connect(running)) as anonymous:
         request = head(running, 2) + b"{}"
@@ -92,7 +93,7 @@ def test_anonymous_callers_are_throttled_and_others_are_not(
         assert running.score({}, headers=bearer(key)).status_code == 422
         assert running.client.get("/favicon.ico", headers=bearer(key)).status_code == 404
         assert running.client.get(SCORE, headers=bearer(key)).status_code == 405
-        too_large = {**bearer(key), "X-Long": "x" * LARGEST_HEADERS}
+        too_large = {**bearer(key), "X-Long": "x" * MAX_HEADER_BYTES}
         assert running.client.get("/health/live", headers=too_large).status_code == 431
         assert running.client.get("/health/live").status_code == 200
         anonymous.setblocking(False)
@@ -106,9 +107,9 @@ def test_anonymous_callers_are_throttled_and_others_are_not(
 
 def test_the_pace_of_refusals_is_even_after_a_burst_and_the_wait_is_bounded() -> None:
     found = Throttle()
-    delays = [found.delay(1000.0) for _ in range(error_handlers.BURST + 2 * error_handlers.PER_SECOND + 100)]
-    assert delays[: error_handlers.BURST] == [0.0] * error_handlers.BURST
-    assert delays[error_handlers.BURST] == pytest.approx(1 / error_handlers.PER_SECOND)
-    assert delays[error_handlers.BURST + 99] == pytest.approx(100 / error_handlers.PER_SECOND)
-    assert max(delays) == error_handlers.LONGEST_SECONDS
+    delays = [found.delay(1000.0) for _ in range(security.BURST + 2 * security.PER_SECOND + 100)]
+    assert delays[: security.BURST] == [0.0] * security.BURST
+    assert delays[security.BURST] == pytest.approx(1 / security.PER_SECOND)
+    assert delays[security.BURST + 99] == pytest.approx(100 / security.PER_SECOND)
+    assert max(delays) == security.MAX_DELAY_SECONDS
     assert found.delay(1000.0 + 60) == 0.0

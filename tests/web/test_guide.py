@@ -1,18 +1,19 @@
 """The guide and the cards, as the service serves them: anchors that problems point to, pages that a browser shows."""
 
-import re
 from collections import Counter
 from html.parser import HTMLParser
+from urllib.parse import urljoin
 
 import pytest
 
 from app.schemas.problem import PROBLEMS
 from app.web import markdown_page
-from app.web.app import ROUTES
-from app.web.guide import CHAPTERS, NOT_IN_USE, chapter, guide
+from app.web.guide import served_link
+from tests.documents import DOCS, ROOT
 from tests.web.serving import Running, bearer, create_key
 
-CARD = "/models/SoV/1.0.0"
+CARD = "/models/SoV/1.0.0/content"
+PAGES = ["/guide", *(f"/guide/{name[5:-3]}" for name in DOCS if name != "docs/index.md")]
 
 
 class Seen(HTMLParser):
@@ -23,6 +24,7 @@ class Seen(HTMLParser):
         self.tags: Counter[str] = Counter()
         self.ids: list[str] = []
         self.links: list[str] = []
+        self.pictures: list[str] = []
         self.attributes: set[str] = set()
         self.text = ""
         self.feed(page)
@@ -35,6 +37,8 @@ class Seen(HTMLParser):
             self.ids.append(str(given["id"]))
         if tag == "a":
             self.links.append(str(given["href"]))
+        if tag == "img":
+            self.pictures.append(str(given["src"]))
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -55,33 +59,74 @@ def test_every_problem_type_leads_to_its_explanation(shared: Running, page: Seen
     assert answer["type"].partition("#")[2] in page.ids
 
 
-def test_what_is_not_in_use_yet_says_so(page: Seen) -> None:
-    assert page.text.count("Not in use yet.") == len(NOT_IN_USE)
+@pytest.mark.parametrize("path", PAGES)
+def test_anchors_are_unique_and_links_lead_somewhere(shared: Running, path: str) -> None:
+    seen = Seen(shared.client.get(path).text)
+    assert len(seen.ids) == len(set(seen.ids))
+    for link in (*seen.links, *seen.pictures):
+        if "://" in link:
+            continue
+        url, _, anchor = urljoin(path, link).partition("#")
+        got = shared.client.get(url)
+        assert got.status_code == 200, link
+        assert not anchor or anchor in Seen(got.text).ids, link
 
 
-def test_anchors_are_unique_and_links_lead_somewhere(shared: Running, page: Seen) -> None:
-    assert len(page.ids) == len(set(page.ids))
-    for link in page.links:
-        path, _, anchor = link.partition("#")
-        assert not anchor or anchor in page.ids, link
-        if path:
-            assert shared.client.get(f"/{path.removeprefix('./')}").status_code == 200, link
+def test_links_lead_from_page_to_page_and_never_out_of_the_guide(shared: Running) -> None:
+    """Behind any prefix, so they are relative."""
+    assert served_link("index", "clinicians.md#advisories") == "guide/clinicians#advisories"
+    assert served_link("operators", "clinicians.md") == "clinicians"
+    assert served_link("operators", "index.md#kinds-of-problems") == "../guide#kinds-of-problems"
+    assert served_link("operators", "#keys") == "#keys"
+    assert served_link("operators", "https://example.org/") == "https://example.org/"
+    assert served_link("index", "../CONTRIBUTING.md") is None
+    assert served_link("paper", "paper/growth.svg") is None
+    page = shared.client.get("/guide").text
+    assert "CONTRIBUTING" in page
+    assert "CONTRIBUTING.md" not in page
 
 
-@pytest.mark.parametrize("path", ["/guide", CARD])
+def test_every_document_is_a_page_with_its_own_title(shared: Running) -> None:
+    for path in PAGES:
+        page = shared.client.get(path)
+        assert page.status_code == 200
+        assert "<!--" not in page.text
+        assert "&lt;!--" not in page.text
+    assert "<title>Normalcy: For clinicians</title>" in shared.client.get("/guide/clinicians").text
+
+
+@pytest.mark.parametrize(
+    "path", ["/guide/nothing", "/guide/index", "/guide/index.md", "/guide/pictures/nothing.svg", "/guide/..%2FREADME"]
+)
+def test_what_is_not_a_document_is_not_found(shared: Running, path: str) -> None:
+    answer = shared.client.get(path)
+    assert answer.status_code == 404
+    assert answer.json()["type"].endswith("-unknown-route")
+
+
+def test_pictures_are_served_with_their_type(shared: Running) -> None:
+    for file in (ROOT / "docs" / "pictures").glob("*.svg"):
+        got = shared.client.get(f"/guide/pictures/{file.name}")
+        assert got.headers["Content-Type"].startswith("image/svg+xml")
+        assert got.content == file.read_bytes()
+
+
+@pytest.mark.parametrize("path", ["/guide", "/guide/clinicians", CARD])
 def test_nothing_runs_on_a_page_and_nothing_is_styled_in_its_text(shared: Running, path: str) -> None:
     seen = Seen(shared.client.get(path).text)
-    assert not {"script", "style", "img", "iframe", "form"} & seen.tags.keys()
+    assert not {"script", "style", "iframe", "form"} & seen.tags.keys()
+    assert path != CARD or "img" not in seen.tags
     assert "style" not in seen.attributes
     assert not any(name.startswith("on") for name in seen.attributes)
-    assert seen.tags["h1"] == seen.tags["main"] == seen.tags["nav"] == 1
+    assert seen.tags["h1"] == seen.tags["main"] == 1
+    assert seen.tags["nav"] == 2  # pages, contents
 
 
-@pytest.mark.parametrize("path", ["/", "/guide", "/docs", CARD])
+@pytest.mark.parametrize("path", ["/", "/guide", "/docs", "/models/SoV/1.0.0", CARD])
 def test_a_page_can_be_asked_for_its_headers_alone(shared: Running, path: str) -> None:
     got, asked = shared.client.get(path), shared.client.head(path)
     assert (asked.status_code, asked.content) == (200, b"")
-    assert asked.headers["Content-Length"] == str(len(got.content))
+    assert asked.headers["Content-Length"] == got.headers["Content-Length"]
     assert asked.headers["Content-Security-Policy"] == got.headers["Content-Security-Policy"]
 
 
@@ -93,11 +138,11 @@ def test_a_card_says_what_its_version_is(shared: Running) -> None:
     assert card["sha256"] in seen.text
     assert card["cohort"]["table_sha256"] in seen.text
     assert "../../v1/models/SoV/1.0.0" in seen.links
-    assert "SoV 1.1.0" in Seen(shared.client.get("/models/SoV/current").text).text
+    assert "SoV 1.1.0" in Seen(shared.client.get("/models/SoV/current/content").text).text
 
 
 @pytest.mark.parametrize(
-    ("path", "slug"), [("/models/none/1.0.0", "unknown-site"), ("/models/SoV/9.0.0", "unknown-version")]
+    ("path", "slug"), [("/models/none/1.0.0/content", "unknown-site"), ("/models/SoV/9.0.0/content", "unknown-version")]
 )
 def test_a_card_that_is_not_there_is_a_problem(shared: Running, path: str, slug: str) -> None:
     answer = shared.client.get(path)
@@ -110,6 +155,9 @@ def test_a_card_is_read_with_a_key_and_the_guide_without(running: Running) -> No
     other = create_key(running.settings, ["score"])
     running.inside(running.runtime.poller.refresh())
     assert running.client.get("/guide").status_code == 200
+    shell = running.client.get("/models/SoV/1.0.0")
+    assert shell.status_code == 200
+    assert "Trained on" not in shell.text
     assert running.client.get(CARD).status_code == 401
     assert running.client.get(CARD, headers=bearer(other)).status_code == 403
     assert running.client.get(CARD, headers=bearer(key)).status_code == 200
@@ -121,12 +169,3 @@ def test_what_a_card_says_cannot_act_on_the_page() -> None:
     assert not {"script", "img", "b"} & seen.tags.keys()
     assert not any(link.startswith("javascript") for link in seen.links)
     assert "style" not in seen.attributes
-
-
-def test_every_chapter_is_part_of_the_guide_and_every_placeholder_is_filled() -> None:
-    text = guide(ROUTES)
-    assert "{{" not in text
-    for name in CHAPTERS:
-        found = re.search(r"^#+ (.*)$", chapter(name), re.MULTILINE)
-        assert found
-        assert found[0] in text

@@ -46,6 +46,7 @@ class TestTrailers:
         status, body = ask(shared, f"POST {SCORE}", *CHUNKED, "X-Request-ID: early", body=late)
         assert (status, json.loads(body)["request_id"]) == (200, "early")
 
+    @pytest.mark.req("REQ-096")
     def test_they_are_no_credential(self, settings: Settings, models_dir: Path) -> None:
         key = create_key(settings, ["score"])
         with serving(settings, models_dir) as running:
@@ -82,6 +83,7 @@ TWICE = [
 
 class TestRepeatedHeaders:
     @pytest.mark.parametrize("pair", TWICE, ids=lambda pair: pair[0].partition(":")[0])
+    @pytest.mark.req("REQ-096")
     def test_what_decides_must_be_there_once(self, shared: Running, pair: tuple[str, ...]) -> None:
         sent = [line.format(own=shared.url.removeprefix("http://")) for line in pair]
         names = {line.partition(":")[0].lower() for line in sent}

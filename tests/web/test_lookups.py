@@ -3,7 +3,7 @@ import pytest
 from app.schemas.fields import request_limits
 from app.schemas.lookups import Liveness, ModelList, Readiness, RequestLimits, SelfTest, SiteList
 from app.schemas.model_card import ModelCard
-from tests.web.serving import READING, Running
+from tests.web.serving import READING, SCORE, Running
 
 
 def test_sites_name_their_current_and_loaded_versions(shared: Running) -> None:
@@ -67,3 +67,21 @@ def test_head_is_get_without_the_body(shared: Running, path: str) -> None:
     assert (head.status_code, head.content) == (whole.status_code, b"")
     assert head.headers["Content-Type"] == whole.headers["Content-Type"]
     assert head.headers["Content-Length"] == whole.headers["Content-Length"]
+
+
+@pytest.mark.parametrize("path", ["/v1/sites", "/v1/limits", "/v1/models", "/v1/models/SoV/1.0.0", "/v1/selftest"])
+def test_a_query_parameter_that_a_route_does_not_have_is_rejected(shared: Running, path: str) -> None:
+    answer = shared.client.get(path, params={"site": "canary"})
+    assert answer.status_code == 422
+    message = "This route takes no query parameters."
+    assert answer.json()["errors"] == [{"code": "unknown_field", "field": "(query)", "message": message}]
+
+
+def test_a_score_takes_no_query_parameter(shared: Running) -> None:
+    assert shared.score(path=f"{SCORE}?thresholds=3").status_code == 422
+    assert shared.score(path=f"{SCORE}?").status_code == 200
+
+
+def test_health_ignores_query_parameters(shared: Running) -> None:
+    """A load balancer may add one."""
+    assert shared.client.get("/health/live?probe=1").status_code == 200

@@ -7,7 +7,20 @@ import pytest
 from app.web.app import ROUTES
 from tests.web.serving import READING, Running
 
-PAGES = {"/", "/guide", "/models/{site}/{version}", "/docs", "/redoc", "/openapi.json", "/assets/{name}", "/metrics"}
+CARD = "/models/{site}/{version}"
+PAGES = {
+    "/",
+    "/guide",
+    "/guide/{page}",
+    "/guide/pictures/{picture}",
+    CARD,
+    f"{CARD}/content",
+    "/docs",
+    "/redoc",
+    "/openapi.json",
+    "/assets/{name}",
+    "/metrics",
+}
 SCORE, STUDY = "/v1/sites/{site}/score", "/v1/studies/score"
 
 

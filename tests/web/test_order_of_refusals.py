@@ -15,7 +15,10 @@ JSON = {"Content-Type": "application/json"}
 TOO_LARGE = b"{" + b" " * 20_000
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["precompiled", "plain FastAPI"])
+WAYS = [pytest.param(True, id="precompiled", marks=pytest.mark.resolver), pytest.param(False, id="plain FastAPI")]
+
+
+@pytest.fixture(scope="module", params=WAYS)
 def guarded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, models_dir: Path
 ) -> Iterator[Running]:
@@ -60,6 +63,7 @@ def test_each_refusal_comes_before_the_next(guarded: Running, key: str, other_ke
 
 
 @pytest.mark.parametrize("credential", ["", "Authorization: Bearer none\r\n"])
+@pytest.mark.req("REQ-095")
 def test_a_caller_is_refused_before_the_body_is_read(guarded: Running, credential: str) -> None:
     """The body that is announced never comes."""
     with closing(connect(guarded)) as connection:

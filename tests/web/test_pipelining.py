@@ -14,7 +14,7 @@ import pytest
 import structlog
 
 from app.web import protocol
-from app.web.protocol import MOST_WAITING, GuardedProtocol
+from app.web.protocol import MAX_WAITING, GuardedProtocol
 from tests.web.serving import READING, SCORE, Running
 from tests.web.test_fail_closed import nothing_can_be_written
 from tests.web.test_protocol import connect, everything
@@ -101,7 +101,7 @@ def test_a_connection_asks_on_after_its_queue_was_answered(shared: Running) -> N
 
 def test_more_than_may_wait_end_the_connection_after_the_answer_under_way(shared: Running) -> None:
     with closing(connect(shared)) as connection:
-        connection.sendall(asking(shared) * (MOST_WAITING + 2))
+        connection.sendall(asking(shared) * (MAX_WAITING + 2))
         received = list(answers(everything(connection)))
     assert [status for status, _ in received] == [200, 429]
     assert json.loads(received[-1][1])["type"].endswith("over-rate")
@@ -109,12 +109,13 @@ def test_more_than_may_wait_end_the_connection_after_the_answer_under_way(shared
 
 def test_as_many_as_may_wait_are_answered(shared: Running) -> None:
     with closing(connect(shared)) as connection:
-        sent = asking(shared) * MOST_WAITING + scoring(shared, 41.0, last=True)
+        sent = asking(shared) * MAX_WAITING + scoring(shared, 41.0, last=True)
         connection.sendall(sent)
-        assert [status for status, _ in answers(everything(connection))] == [200] * (MOST_WAITING + 1)
+        assert [status for status, _ in answers(everything(connection))] == [200] * (MAX_WAITING + 1)
 
 
 @pytest.mark.parametrize("bare", [True, False])
+@pytest.mark.req("REQ-104")
 def test_an_endless_stream_is_neither_read_nor_held(
     shared: Running, monkeypatch: pytest.MonkeyPatch, bare: bool
 ) -> None:
@@ -125,7 +126,7 @@ def test_an_endless_stream_is_neither_read_nor_held(
         with pytest.raises(TimeoutError):  # nobody reads: the buffers of the system are full
             connection.sendall(flood)
         [held] = eventually(lambda: [each for each in protocols(shared) if each.flow.read_paused])
-        assert len(held.pipeline) <= MOST_WAITING
+        assert len(held.pipeline) <= MAX_WAITING
         shared.loop.call_soon_threadsafe(held.transport.abort)
     assert shared.client.get("/health/live").status_code == 200
 

@@ -42,6 +42,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST /v1/si", b"POST / HTTP/1.1\r\nHost: a\r\n", b"\r\n\r\n"])
+@pytest.mark.req("REQ-102")
 def test_headers_that_do_not_come_end_the_connection(hurried: None, shared: Running, sent: bytes) -> None:
     with closing(connect(shared)) as connection:
         connection.sendall(sent)
@@ -90,6 +91,7 @@ def test_requests_sent_without_waiting_are_answered_in_order(shared: Running) ->
     ],
     ids=["one", "many", "line"],
 )
+@pytest.mark.req("REQ-101")
 def test_endless_headers_are_refused_while_they_come(shared: Running, sent: bytes) -> None:
     with closing(connect(shared)) as connection:
         try:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from app.schemas.problem import Problem
-from app.web.middleware import LARGEST_HEADERS
+from app.web.middleware import MAX_HEADER_BYTES
 from tests.web.serving import READING, SCORE, Running
 
 CANARY = "canary-7f3a"
@@ -56,6 +56,7 @@ def assert_problem(answer: httpx.Response, status: int) -> Problem:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.req("REQ-006")
 def test_bytes_that_have_not_one_meaning_are_400(shared: Running, name: str) -> None:
     answer = shared.client.post(SCORE, content=HOSTILE[name], headers={"Content-Type": "application/json"})
     assert assert_problem(answer, 400).errors
@@ -66,6 +67,7 @@ def test_json_that_cannot_be_answered_is_422_with_every_fault(shared: Running, n
     assert assert_problem(shared.score(UNACCEPTABLE[name]), 422).errors
 
 
+@pytest.mark.req("REQ-004")
 def test_all_faults_come_at_once_by_their_path(shared: Running) -> None:
     study = {**READING, "age_years": 200, "measurements": [{"site": "SoV", "diameter_mm": 1}, {"site": "SoV"}]}
     problem = assert_problem(shared.score(study, "/v1/studies/score"), 422)
@@ -73,6 +75,7 @@ def test_all_faults_come_at_once_by_their_path(shared: Running) -> None:
     assert {"age_years", "measurements[0].diameter_mm", "measurements[1].diameter_mm", "measurements[1].site"} <= fields
 
 
+@pytest.mark.req("REQ-054")
 def test_a_site_or_version_that_is_not_there(shared: Running) -> None:
     assert_problem(shared.score(path=f"/v1/sites/{CANARY}/score"), 404)
     assert_problem(shared.score(path="/v1/sites/sov/score"), 404)
@@ -119,6 +122,7 @@ def test_json_may_say_that_it_is_utf_8(shared: Running, kind: str) -> None:
     assert shared.client.post(SCORE, content=VALID, headers={"Content-Type": kind}).status_code == 200
 
 
+@pytest.mark.req("REQ-100")
 def test_a_body_that_is_too_large_is_413_announced_or_not(shared: Running) -> None:
     json_type = {"Content-Type": "application/json"}
     padded = VALID[:-1] + b" " * (16 * 1024 - len(VALID)) + b"}"
@@ -134,6 +138,7 @@ def test_a_body_that_is_too_large_is_413_announced_or_not(shared: Running) -> No
     assert shared.score().status_code == 200
 
 
+@pytest.mark.req("REQ-101")
 def test_headers_that_are_too_large_or_too_many_are_431(shared: Running) -> None:
     assert_problem(shared.score(headers={"X-Large": CANARY * 2000}), 431)
     assert_problem(shared.score(headers={f"X-{k}": "1" for k in range(120)}), 431)
@@ -152,5 +157,5 @@ def test_the_connection_lives_on_after_a_refusal(shared: Running) -> None:
 
 
 def test_an_address_that_is_too_long_is_431(shared: Running) -> None:
-    answer = shared.client.get("/v1/sites", params={"x": "y" * LARGEST_HEADERS})
+    answer = shared.client.get("/v1/sites", params={"x": "y" * MAX_HEADER_BYTES})
     assert answer.status_code == 431

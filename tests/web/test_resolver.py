@@ -10,6 +10,8 @@ from app.schemas.requests import ActivateRequest
 from app.web.route import ApiRoute
 from app.web.security import allow_anonymous
 
+pytestmark = pytest.mark.resolver
+
 ANYONE = [Depends(allow_anonymous)]
 
 

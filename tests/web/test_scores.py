@@ -68,6 +68,7 @@ def test_the_numbers_are_those_of_the_score_service(shared: Running, more: dict[
     assert (answer["score_with_measurement_error"] is not None) == ("measurement_sd_mm" in more)
 
 
+@pytest.mark.req("REQ-031")
 def test_a_score_is_withheld_outside_the_training_range_unless_asked_for(shared: Running) -> None:
     withheld = shared.score(NEWBORN).json()
     SCORE_RESPONSE.validate_json(encode(withheld), strict=True)
@@ -80,6 +81,7 @@ def test_a_score_is_withheld_outside_the_training_range_unless_asked_for(shared:
     assert "not reliable" in given["summary"]["clinician"].split(":")[0]
 
 
+@pytest.mark.req("REQ-023")
 def test_a_study_answers_as_its_single_readings_do(shared: Running) -> None:
     answer = shared.score(STUDY, "/v1/studies/score").json()
     STUDY_RESPONSE.validate_json(encode(answer), strict=True)
@@ -93,6 +95,7 @@ def test_a_study_answers_as_its_single_readings_do(shared: Running) -> None:
         assert result["provenance"]["model"] == alone["provenance"]["model"]
 
 
+@pytest.mark.req("REQ-029")
 def test_readings_scored_together_are_those_scored_alone(shared: Running) -> None:
     bodies = [READING | {"diameter_mm": 25 + k / 3, "age_years": 20 + k / 2, "hdi_probability": 0.9} for k in range(60)]
     alone = [shared.score(body).json() for body in bodies]
@@ -107,6 +110,30 @@ def test_readings_scored_together_are_those_scored_alone(shared: Running) -> Non
             assert close(together[name], single[name])
 
 
+@pytest.mark.req("REQ-029")
+def test_concurrent_patients_each_get_their_own_answer(shared: Running) -> None:
+    """By request id, on both sites: response and record are about the patient of the request."""
+    sent = {f"patient-{k}": ("SoV" if k % 2 else "AA", READING | {"age_years": 20 + k / 2}) for k in range(60)}
+
+    async def at_once() -> list[httpx.Response]:
+        async with httpx.AsyncClient(base_url=shared.url, timeout=30) as client:
+            requests = [
+                client.post(f"/v1/sites/{site}/score", json=patient, headers={"X-Request-ID": name})
+                for name, (site, patient) in sent.items()
+            ]
+            return await asyncio.gather(*requests)
+
+    answers = [response.json() for response in asyncio.run(at_once())]
+    assert [answer["request_id"] for answer in answers] == list(sent)
+    recorded = {record.request_id: record for record in shared.records("score")}
+    for answer, (name, (site, patient)) in zip(answers, sent.items(), strict=True):
+        record = recorded[name]
+        assert (answer["site"], answer["input"]["age_years"]) == (site, patient["age_years"])
+        assert (record.model["site"], record.input["age_years"]) == (site, patient["age_years"])
+        assert record.output["score"] == answer["score"]
+
+
+@pytest.mark.req("REQ-054")
 def test_an_exact_version_answers_with_that_version(shared: Running) -> None:
     older = shared.score(READING | {"model_version": "1.0.0"}).json()
     current = shared.score(READING | {"model_version": "current"}).json()
@@ -116,6 +143,7 @@ def test_an_exact_version_answers_with_that_version(shared: Running) -> None:
 
 
 @pytest.mark.parametrize(("given", "kept"), [("echo-7.a_B", True), ("a" * 64, True), ("a" * 65, False), ("a b", False)])
+@pytest.mark.req("REQ-115")
 def test_a_valid_request_id_comes_back_and_another_is_replaced(shared: Running, given: str, kept: bool) -> None:
     answer = shared.score(headers={"X-Request-ID": given})
     assert answer.headers["X-Request-ID"] == answer.json()["request_id"]

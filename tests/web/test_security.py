@@ -18,13 +18,30 @@ from app.web.route import ApiRoute
 from app.web.security import _own_hosts, allow_anonymous, authorize
 from tests.web.serving import READING, SCORE, Running, bearer, create_key, on_database, serving
 
-OPEN = {"/health/live", "/health/ready", "/", "/guide", "/docs", "/redoc", "/openapi.json", "/assets/{name}"}
+# The page of a card holds no data; its content has a route of its own, which needs a key.
+CARD = "/models/{site}/{version}"
+OPEN = {
+    "/health/live",
+    "/health/ready",
+    "/",
+    "/guide",
+    "/guide/{page}",
+    "/guide/pictures/{picture}",
+    CARD,
+    "/docs",
+    "/redoc",
+    "/openapi.json",
+    "/assets/{name}",
+}
 REQUIRED_SCOPES = {
     ("POST", "/v1/sites/{site}/score"): "score",
     ("POST", "/v1/studies/score"): "score",
+    ("POST", "/v1/batch/score"): "score",
+    ("POST", "/v1/sites/{site}/chart"): "score",
+    ("GET", "/v1/sites/{site}/reliability-map"): "model:read",
     ("GET", "/v1/sites"): "model:read",
     ("GET", "/v1/limits"): "model:read",
-    ("GET", "/models/{site}/{version}"): "model:read",
+    ("GET", f"{CARD}/content"): "model:read",
     ("GET", "/v1/models"): "model:read",
     ("GET", "/v1/models/{site}/{version}"): "model:read",
     ("GET", "/v1/models/{site}/history"): "model:read",
@@ -39,6 +56,7 @@ REQUIRED_SCOPES = {
 
 def path_of(template: str) -> str:
     parts = {"{site}": "SoV", "{version}": "1.0.0", "{request_id}": "nobody", "{name}": "page.css"}
+    parts |= {"{page}": "clinicians", "{picture}": "uncertain-reference.svg"}
     for name, value in parts.items():
         template = template.replace(name, value)
     return template
@@ -53,6 +71,7 @@ def wait_for_keys(running: Running) -> None:
     raise AssertionError("the key was not noticed")
 
 
+@pytest.mark.req("REQ-090")
 def test_every_route_requires_the_scope_that_was_decided() -> None:
     required = {(route.method, route.path): route.required_scopes for route in ROUTES if route.path not in OPEN}
     assert required == {name: (scope,) for name, scope in REQUIRED_SCOPES.items()}
@@ -82,6 +101,7 @@ def test_without_a_key_this_machine_may_score_and_read_models_and_nothing_else(s
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:{port}", ""])
+@pytest.mark.req("REQ-093")
 def test_without_a_key_a_strange_host_is_refused_everywhere(shared: Running, host: str) -> None:
     """A web page could let its own name point to 127.0.0.1 and read what comes back."""
     port = shared.url.rsplit(":", 1)[1]
@@ -131,6 +151,7 @@ def test_a_scope_allows_its_own_routes_only(settings: Settings, models_dir: Path
             assert running.client.request(method, path_of(path)).status_code == 401, path
 
 
+@pytest.mark.req("REQ-091")
 def test_keys_that_are_wrong_expired_or_revoked_open_nothing(settings: Settings, models_dir: Path) -> None:
     good = create_key(settings, ["score"])
     expired = create_key(settings, ["score"], expires=utc_now() - timedelta(seconds=1))
@@ -155,6 +176,7 @@ def test_keys_that_are_wrong_expired_or_revoked_open_nothing(settings: Settings,
         raise AssertionError("the revoked key still opens")
 
 
+@pytest.mark.req("REQ-092")
 def test_without_a_key_it_does_not_start_where_others_can_reach_it(settings: Settings, models_dir: Path) -> None:
     everywhere = replace(settings, host="0.0.0.0")  # noqa: S104 - the point of the test
     with pytest.raises(InvalidSettings, match="no API key exists"), serving(everywhere, models_dir):

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from app.audit.author import FOLDER
 from app.audit.checkpoint import parse
 from app.errors import AlreadyServing, PendingMigrations
-from app.runtime.checkpoints import FOLDER
+from app.runtime.checkpoints import checkpoint_files
 from app.settings import Settings, load_settings
 from tests.postgres import PostgresServer
 from tests.samples import publish_a_model
 from tests.web.serving import READING, Running, bearer, create_key, serving
 
 
+@pytest.mark.req("REQ-114")
 def test_a_database_that_waits_for_its_migration_refuses_the_start(
     server: PostgresServer, models_dir: Path, tmp_path: Path
 ) -> None:
@@ -33,6 +35,7 @@ def test_an_embedded_database_is_made_and_migrated_by_the_start(models_dir: Path
             pass
 
 
+@pytest.mark.req("REQ-052")
 def test_a_model_that_does_not_reproduce_its_golden_cases_is_not_served(tmp_path: Path) -> None:
     publish_a_model(tmp_path / "models")
     settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path)})
@@ -87,13 +90,14 @@ def test_replicas_share_activations_and_write_chains_of_their_own(two: list[Runn
 def test_checkpoints_follow_the_chains_to_their_seal(settings: Settings, models_dir: Path) -> None:
     with serving(settings, models_dir) as running:
         running.score()
-    [file] = (settings.data_dir / FOLDER).glob("*.jsonl")
+    [file] = checkpoint_files(settings.data_dir / FOLDER)
     [end] = parse(file.read_bytes()).ends.values()
     assert end.seq == len(running.records()) == 3
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
 @pytest.mark.tensorflow
+@pytest.mark.req("REQ-024")
 def test_both_backends_give_the_same_answers(settings: Settings, models_dir: Path) -> None:
     queries = [READING | {"diameter_mm": 25 + k, "age_years": 20 + k} for k in range(12)]
     with serving(settings, models_dir) as running:

@@ -9,8 +9,8 @@
     run             all of it in its order                      report    docs/paper.md from its chapters
 
 Chapters of the UCI sets, each with its computation, figure and text: choice, noise, detection, abstention, sparsity,
-sensitivity. Chapters of their own: clinical (text in clinical_report), density, growth, slip. Their prose is in
-`templates/`, filled in by `rendering`, so that a sentence of the report can change without a fit.
+sensitivity. Chapters of their own: clinical (text in clinical_report), density, growth, variance_as_sd. Their
+prose is in `templates/`, filled in by `rendering`, so that a sentence of the report can change without a fit.
 
 A stored result is valid as long as the code that made it stays the same (see `runner.code_digest`). To add a method:
 a class with `fit` and `answer`, and a line in `protocol.METHODS`. To add a chapter: a module with `run`, `render` and

@@ -29,7 +29,7 @@ WAYS = (NOTHING, BY_WIDTH, BY_FOREST, BY_W2, BY_MEAN)
 BY_MODEL = (BY_WIDTH, BY_W2, BY_MEAN)
 EQUAL_AREAS = 0.0005  # areas that print the same in three decimals
 EDGES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-FEWEST = 5
+MIN_ROWS = 5
 MARKERS = ("o", "s", "^", "D", "v")
 DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 
@@ -95,7 +95,7 @@ def _uncertainty(study: Study, name: str, way: str, seed: int, pooled: Pooled) -
 def _by_score(injections: list[Pooled]) -> WidthByScore:
     score, width = (np.concatenate([getattr(one, part) for one in injections]) for part in ("score", "width"))
     bins = [(low <= score) & (score < high) for low, high in pairwise(EDGES)]
-    medians = [float(np.median(width[rows])) if rows.sum() >= FEWEST else float("nan") for rows in bins]
+    medians = [float(np.median(width[rows])) if rows.sum() >= MIN_ROWS else float("nan") for rows in bins]
     return WidthByScore(EDGES, tuple(median / medians[0] for median in medians))
 
 
@@ -182,7 +182,7 @@ def _reason(found: Found, widths: dict[str, WidthByScore]) -> str:
         "reason",
         dropped=", ".join(f"{name} {ways[BY_WIDTH].dropped_anomalous.mean:.0%}" for name, ways in found.items()),
         left=left,
-        fewest=FEWEST,
+        fewest=MIN_ROWS,
         table=table_text(head, body),
     )
 

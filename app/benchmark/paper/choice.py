@@ -20,7 +20,7 @@ from app.benchmark.paper.runner import Report, Runner
 from app.benchmark.paper.tasks import ROWS_OF_THE_CHOICE, Scope, choosing
 from app.maths.moments import Array, Moments
 from app.maths.score.normalcy import expected_score
-from app.maths.statistics.metrics import average_precision, roc_auc
+from app.maths.statistics import average_precision, roc_auc
 
 
 @dataclass(frozen=True, slots=True)

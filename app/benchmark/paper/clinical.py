@@ -13,15 +13,12 @@ from numpy.typing import NDArray
 
 from app.benchmark.paper.methods import Qcad, Rocod, altman_z
 from app.benchmark.paper.protocol import Method
-from app.domain.context import covariate_columns
-from app.domain.patient import Sex, haycock_bsa_m2
+from app.domain.patient import Sex, covariate_columns, haycock_bsa_m2
 from app.maths.gp.posterior import HeteroscedasticPosterior
 from app.maths.moments import Array, Intervals, Moments
 from app.maths.score import normalcy
-from app.maths.statistics.linear import LinearReference, fit_linear
-from app.maths.statistics.metrics import RocAreas, compare_areas, roc_areas, roc_curve
-from app.training.body_sizes import ADULT_FROM_YEARS
-from app.training.cohort import SITES, SimulatedPeople, simulate_bicuspid, simulate_cohort
+from app.maths.statistics import LinearReference, RocAreas, compare_areas, fit_linear, roc_areas, roc_curve
+from app.training.cohort import ADULT_FROM_YEARS, SITES, SimulatedPeople, simulate_bicuspid, simulate_cohort
 from app.training.fit import fit
 from app.training.recipe import Recipe
 

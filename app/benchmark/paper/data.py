@@ -21,8 +21,8 @@ from app.maths.moments import Array
 
 ADDRESS = "https://archive.ics.uci.edu/static/public/"
 TIMEOUT_SECONDS = 60.0
-LARGEST_BYTES = 10_000_000  # the largest table has under 200,000, and little lies beside it
-LARGEST_MEMBER = 2_000_000  # bytes unpacked; Abalone, the largest, has under 200,000
+MAX_BYTES = 10_000_000  # the largest table has under 200,000, and little lies beside it
+MAX_MEMBER_BYTES = 2_000_000  # bytes unpacked; Abalone, the largest, has under 200,000
 # The compression of UCI's archives. Only these two unpack in steps, so that the limit holds while unpacking, too.
 COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Abalone's sex is written as a letter by UCI and as a number by others; alphabetical order is what both agree on.
@@ -215,11 +215,11 @@ def fetch(wanted: DataSet, cache: Path, address: str = ADDRESS) -> Path:
 def _download(url: str) -> bytes:
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 (a constant address)
-            data: bytes = answer.read(LARGEST_BYTES + 1)
+            data: bytes = answer.read(MAX_BYTES + 1)
     except http.client.HTTPException as error:  # no OSError, and its text is whatever the server wrote
         raise ArchiveRefused("the answer is not HTTP") from error
-    if len(data) > LARGEST_BYTES:
-        raise ArchiveRefused(f"the archive is larger than {LARGEST_BYTES} bytes")
+    if len(data) > MAX_BYTES:
+        raise ArchiveRefused(f"the archive is larger than {MAX_BYTES} bytes")
     return data
 
 
@@ -252,9 +252,9 @@ def _unpacked(archive: zipfile.ZipFile, name: str) -> bytes:
     if found.compress_type not in COMPRESSION:
         raise ArchiveRefused(f"{name} is packed in a way that UCI does not use")
     with archive.open(found) as member:
-        content = member.read(LARGEST_MEMBER + 1)  # the size that the archive states may be a lie
-    if len(content) > LARGEST_MEMBER:
-        raise ArchiveRefused(f"{name} is larger than {LARGEST_MEMBER} bytes")
+        content = member.read(MAX_MEMBER_BYTES + 1)  # the size that the archive states may be a lie
+    if len(content) > MAX_MEMBER_BYTES:
+        raise ArchiveRefused(f"{name} is larger than {MAX_MEMBER_BYTES} bytes")
     return content
 
 

@@ -18,7 +18,7 @@ from app.benchmark.paper.study import Spread, paired, spread
 from app.domain.patient import Sex
 from app.maths.moments import Array
 from app.maths.score import predictive
-from app.maths.statistics.linear import SMALLEST_SD_SHARE, fit_linear
+from app.maths.statistics import MIN_SD_SHARE, fit_linear
 from app.store import load, versions
 from app.training.cohort import CAMPENS_2014, SITES, SimulatedPeople, simulate_cohort
 from app.training.fit import fit
@@ -61,7 +61,7 @@ def _round(site: str, seed: int, size: int, tested: int, recipe: Recipe) -> dict
     expected, altman_sd = line.expected(x_fresh), line.altman_sd(x_fresh)
     # scipy's stubs know no array in, array out.
     found["Altman"] = norm.logpdf(  # type: ignore[assignment]
-        y_fresh, expected, np.maximum(altman_sd, SMALLEST_SD_SHARE * line.residual_sd)
+        y_fresh, expected, np.maximum(altman_sd, MIN_SD_SHARE * line.residual_sd)
     )
     found["linear Z"] = norm.logpdf(y_fresh, expected, line.residual_sd)  # type: ignore[assignment]
     found["truth"] = true_log_density(fresh, site)

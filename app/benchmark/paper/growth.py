@@ -20,7 +20,7 @@ from app.benchmark.paper.rendering import Prose, page, table_text
 from app.domain.patient import Sex
 from app.maths.moments import Array, Moments
 from app.maths.score import normalcy
-from app.training.body_sizes import draw_until, growth_table, within
+from app.training.cohort import draw_until, growth_table, within
 from app.training.fit import fit
 from app.training.recipe import Recipe
 
@@ -57,7 +57,7 @@ class Detectors:
 
     def width(self, age: Array, height: Array) -> Array:
         """i, the width of the 95% HDI."""
-        return normalcy.hdi(height, self._moments(age)).width
+        return np.asarray(normalcy.hdi(height, self._moments(age)).width)
 
     def context_width(self, age: Array) -> Array:
         """W2, the same at a score of 2: the context alone decides it."""

@@ -12,10 +12,10 @@ from sklearn.preprocessing import StandardScaler
 
 from app.benchmark.paper.protocol import Answer
 from app.maths.moments import Array
-from app.maths.statistics.linear import SMALLEST_SD_SHARE, LinearReference, fit_linear
+from app.maths.statistics import MIN_SD_SHARE, LinearReference, fit_linear
 
 TREES = 100  # of QCAD
-SMALLEST_NODE = 10  # rows that a node needs to be split
+MIN_NODE_SIZE = 10  # rows that a node needs to be split
 PERCENTILES = np.linspace(0.0, 1.0, 101)
 TINY = 1e-9  # where half of the neighbours share one value
 REACH = 0.1  # of ROCOD, a Gower distance: the mean over contexts of |difference| / range; a similarity of at least 0.9
@@ -44,7 +44,7 @@ class Altman(LinearZ):
 
 def altman_z(line: LinearReference, X: Array, y: Array) -> Array:
     """A fitted spread under a quarter of the overall one is replaced by that quarter."""
-    sd = np.maximum(line.altman_sd(X), SMALLEST_SD_SHARE * line.residual_sd)
+    sd = np.maximum(line.altman_sd(X), MIN_SD_SHARE * line.residual_sd)
     return np.asarray((y - line.expected(X)) / sd)
 
 
@@ -65,7 +65,7 @@ class Qcad:
 
         self._forest = RandomForestQuantileRegressor(
             n_estimators=TREES,
-            min_samples_split=SMALLEST_NODE,
+            min_samples_split=MIN_NODE_SIZE,
             max_samples_leaf=None,  # every training row counts in its leaf ...
             random_state=seed,
             n_jobs=1,

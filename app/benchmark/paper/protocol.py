@@ -23,7 +23,7 @@ from app.maths.moments import Array
 SEEDS = (42, 43, 44, 45, 46)
 FRESH_SEEDS = (1042, 1043, 1044, 1045, 1046)
 FOLDS = 5
-SMALLEST, LARGEST = 0.1, 0.5  # of |epsilon|, on the scale where y runs from 0 to 1
+MIN_SHIFT, MAX_SHIFT = 0.1, 0.5  # of |epsilon|, on the scale where y runs from 0 to 1
 INNER_FOLDS = 3
 INNER_SEED = 7000  # of the anomalies that judge a recipe; no seed of an experiment comes near
 
@@ -74,7 +74,7 @@ class Injected:
 def inject(y: Array, anomalies: int, rng: np.random.Generator) -> Injected:
     """y + epsilon at random rows, |epsilon| uniform in [0.1, 0.5], either sign with equal chance."""
     rows = rng.choice(len(y), anomalies, replace=False)
-    epsilon = rng.uniform(SMALLEST, LARGEST, anomalies) * rng.choice([-1.0, 1.0], anomalies)
+    epsilon = rng.uniform(MIN_SHIFT, MAX_SHIFT, anomalies) * rng.choice([-1.0, 1.0], anomalies)
     changed, anomalous = y.copy(), np.zeros(len(y), dtype=bool)
     changed[rows] += epsilon
     anomalous[rows] = True

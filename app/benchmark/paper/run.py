@@ -23,7 +23,7 @@ from app.files import replace_file
 
 # The chapters beside the UCI sets, in the order of the report. Module `name` has run() -> plain values; the second
 # module, often the same, has render(values, folder of figures) -> Markdown and headline(values) -> a sentence.
-CHAPTERS = {"clinical": "clinical_report", "density": "density", "growth": "growth", "slip": "slip"}
+CHAPTERS = {"clinical": "clinical_report", "density": "density", "growth": "growth", "variance_as_sd": "variance_as_sd"}
 ALL = (*EXPERIMENTS, *CHAPTERS)
 QUICK_EXPERIMENTS = ("table2", "abstention", "sparsity")
 QUICK_SETS = ("Yacht",)

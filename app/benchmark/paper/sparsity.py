@@ -4,7 +4,7 @@ from app.benchmark.paper.methods import CONTEXT_DETECTORS, sparseness
 from app.benchmark.paper.published import KENDALL
 from app.benchmark.paper.rendering import WORSE, Prose, counted, mark, pair, table_text
 from app.benchmark.paper.study import Spread, Study, spread
-from app.maths.statistics.metrics import weighted_kendall_tau
+from app.maths.statistics import weighted_kendall_tau
 
 WIDTHS = {"i(x, y)": "width", "W2": "context_width"}
 

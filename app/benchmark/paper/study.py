@@ -12,7 +12,7 @@ from app.benchmark.paper.recipes import Choice
 from app.benchmark.paper.tasks import Scope, crossed
 from app.maths.moments import Array, Moments
 from app.maths.score.normalcy import context_width, expected_score, hdi
-from app.maths.statistics.metrics import average_precision, roc_auc
+from app.maths.statistics import average_precision, roc_auc
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import UnverifiedResult
-from app.maths.moments import Array, Moments
-from app.maths.score.quadrature import Real, Rows
+from app.maths.moments import Array, Moments, Real
+from app.maths.score.quadrature import Rows
 
 Mask = NDArray[np.bool_]
 Shape = tuple[int, ...]
@@ -49,7 +49,7 @@ class Oriented:
     def __getitem__(self, rows: Rows | slice) -> "Oriented":
         return Oriented(self.a[rows], self.b[rows], self.s[rows], self.rho[rows])
 
-    def columns(self, rows: Rows) -> "Oriented":
+    def columns(self, rows: Rows | slice) -> "Oriented":
         return Oriented(self.a[rows, None], self.b[rows, None], self.s[rows, None], self.rho[rows, None])
 
     def of_one(self, row: int) -> "Oriented":

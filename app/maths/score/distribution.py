@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from app.maths.moments import Array
+from app.maths.moments import Array, Real
 from app.maths.score.canonical_form import SCALAR_MAX_PEOPLE, Oriented, given_f1, steepness, x_given_f1, x_given_f2
-from app.maths.score.quadrature import NORMAL_PEAK, REACH, Real, grid, grouped, nodes_for, size_for
+from app.maths.score.quadrature import NORMAL_PEAK, REACH, grid, grouped, nodes_for, size_for
 
 # Where t takes more than 4 standard deviations to reach, the integrand leaves the middle of the normal weight.
 FAR_OUT = 4.0

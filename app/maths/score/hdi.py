@@ -34,7 +34,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from app.maths.moments import Array
+from app.maths.moments import Array, Real
 from app.maths.score.canonical_form import (
     Mask,
     Oriented,
@@ -46,7 +46,7 @@ from app.maths.score.canonical_form import (
     x_given_f1,
 )
 from app.maths.score.hdi_search import safe_ends
-from app.maths.score.quadrature import NORMAL_PEAK, Grid, Real, grid, grouped, nodes_for, size_for
+from app.maths.score.quadrature import NORMAL_PEAK, Grid, grid, grouped, nodes_for, size_for
 
 TABLED_MASS = 0.95
 TABLE_ROWS = 1024  # people whose powers of θ and s stay in the cache

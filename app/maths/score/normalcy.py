@@ -18,16 +18,12 @@ from app.maths.score.canonical_form import (
     ignore_float_warnings,
     orient,
     orient_one,
-    oriented,
     require_valid,
 )
 from app.maths.score.distribution import log_density, tails, tails_of_one
 from app.maths.score.hdi import safe_shortest_ends, shortest_ends, shortest_of_one
 
 CONTEXT_MASS = 0.95  # of the interval whose width is W2
-POSITION_LIMITS = (2.0, -2.0)
-# For t <= 0, T <= t needs Z1 >= rho: beyond this rho it has a probability below 1e-21, and no position rests on it.
-CERTAIN_RHO = 9.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,49 +44,23 @@ def exceedance(t: Values, y: Values, moments: Moments, measurement_variance: Val
     asked = np.broadcast(t, y, moments.m1, moments.v1, moments.m2, moments.v2, measurement_variance)
     with ignore_float_warnings():
         if asked.size <= SCALAR_MAX_PEOPLE:
-            sides = np.array([_sides_of_one(float(t), *orient_one(*map(float, one))) for t, *one in asked])
+            sides = np.array([both_sides_of_one(float(t), *orient_one(*map(float, one))) for t, *one in asked])
             sides = sides.reshape(-1, 2).T
         else:
-            sides = _sides(flat(np.asarray(t), asked.shape), *orient(y, moments, measurement_variance, asked.shape))
+            sides = both_sides(flat(np.asarray(t), asked.shape), *orient(y, moments, measurement_variance, asked.shape))
     return Exceedance(sides[0].reshape(asked.shape), sides[1].reshape(asked.shape))
 
 
-def standardised_exceedance(
-    thresholds: tuple[float, ...], centre: Array, b: Array, s: Array
-) -> tuple[Exceedance, Array, Array]:
-    """(both sides of thresholds [T, N], P(NS > 2) [N], P(NS < -2) [N]).
-
-    From centre = (y - m1) e^{-m2}, b = s1 e^{-m2} and s = s2, which the caller has checked. Of the limits ±2 the one
-    beyond 0 from a distant score is not integrated: see CERTAIN_RHO.
-    """
-    score, sign = oriented(np.abs(centre), b, s), np.copysign(1.0, centre)
-    everyone = np.arange(centre.size)
-    limits = [limit for limit in POSITION_LIMITS if limit not in thresholds]
-    asked = [everyone] * len(thresholds)
-    asked += [np.flatnonzero((score.rho <= CERTAIN_RHO) | (sign * limit > 0.0)) for limit in limits]
-    rows = np.concatenate(asked)
-    t = np.repeat((*thresholds, *limits), [part.size for part in asked])
-    found = _sides(t, score[rows], sign[rows])
-    sides = np.zeros((2, len(thresholds) + len(limits), centre.size))
-    sides[:, : len(thresholds)] = found[:, : len(thresholds) * centre.size].reshape(2, len(thresholds), -1)
-    end = len(thresholds) * centre.size
-    for k, part in enumerate(asked[len(thresholds) :], len(thresholds)):
-        sides[:, k, part] = found[:, end : end + part.size]
-        end += part.size
-    below, above = sides
-    given = (*thresholds, *limits)
-    exceedance = Exceedance(below[: len(thresholds)], above[: len(thresholds)])
-    return exceedance, above[given.index(2.0)], below[given.index(-2.0)]
-
-
-def _sides_of_one(t: float, score: Oriented, sign: float) -> tuple[float, float]:
+def both_sides_of_one(t: float, score: Oriented, sign: float) -> tuple[float, float]:
+    """P(NS <= t) and P(NS > t) of one person."""
     if score.is_point:
         return (1.0, 0.0) if sign * score.a <= t else (0.0, 1.0)
     below, above = tails_of_one(sign * t, score)
     return (below, above) if sign > 0 else (above, below)
 
 
-def _sides(t: Array, score: Oriented, sign: Array) -> Array:
+def both_sides(t: Array, score: Oriented, sign: Array) -> Array:
+    """P(NS <= t) and P(NS > t) [2, N] for t [N]."""
     tail = tails(sign * t, score)
     sides = np.where(sign > 0, (tail.below, tail.above), (tail.above, tail.below))
     reached = sign * score.a <= t
@@ -129,7 +99,7 @@ def safe_hdi(y: Values, moments: Moments, mass: float = 0.95, measurement_varian
 
 def context_width(moments: Moments) -> Array:
     """W2: the width of the 95% HDI at the diameter m1 + 2 exp(m2), which the context alone decides."""
-    return hdi(_context_diameter(moments), moments, CONTEXT_MASS).width
+    return np.asarray(hdi(_context_diameter(moments), moments, CONTEXT_MASS).width)
 
 
 def _context_diameter(moments: Moments) -> Array:

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from app.errors import UnverifiedResult
-from app.maths.moments import Array, Intervals, Moments
+from app.maths.moments import Array, Intervals, Moments, Real
 from app.maths.score.canonical_form import TURN, Shape, Values, centres, ignore_float_warnings, spreads
-from app.maths.score.quadrature import NORMAL_PEAK, REACH, Real, Rows, grid, grouped, nodes_for
+from app.maths.score.quadrature import NORMAL_PEAK, REACH, Rows, grid, grouped, nodes_for
 from app.maths.score.roots import Mixture, newton_quantiles
 
 WIDE_REACH = 12.0  # far-out diameters are mostly the work of a large e^{f2}

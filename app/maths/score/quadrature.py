@@ -12,15 +12,12 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.maths.moments import Array
+from app.maths.moments import Array, Real
 
-# A float for one person, an Array for many: the formulas are the same, and floats spare one person NumPy's overhead.
-Real = Any
 Rows = NDArray[np.intp]  # the R people of a block
 
 REACH = 7.0  # the normal mass beyond it is 3e-12

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from app.errors import UnverifiedResult
-from app.maths.moments import Array
+from app.maths.moments import Array, Real
 from app.maths.score.canonical_form import Mask
-from app.maths.score.quadrature import Real
 
 Increasing = Callable[[Array, NDArray[np.intp]], Array]  # (x [R], which R of the N functions) -> values [R]
 

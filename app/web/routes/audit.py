@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Security
+from fastapi import APIRouter, Depends, Path, Query, Security
 from pydantic import BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
@@ -25,7 +25,8 @@ from app.web.route import ApiRoute, json_response
 from app.web.security import RuntimeDep, current_caller
 
 RECORDS = "/v1/audit/records"
-LAST_ITEM = 9999  # of the largest batch
+LAST_ITEM = 2**31 - 1  # a stream of items has no other limit
+ONE_ITEM = "Only this measurement of a study, or this item of a batch, counted from 0."
 TIME = "ISO 8601, in UTC unless it states an offset."
 
 
@@ -48,7 +49,7 @@ def _parse_time(text: object) -> datetime:
 
 def _parse_item(text: object) -> int:
     digits = str(text)
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 9 and int(digits) <= LAST_ITEM):
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 10 and int(digits) <= LAST_ITEM):
         raise PydanticCustomError("out_of_range", f"must be a whole number from 0 to {LAST_ITEM}.")
     return int(digits)
 
@@ -77,13 +78,17 @@ router = APIRouter(tags=["Audit"], route_class=ApiRoute)
     summary="Records of a request",
     response_model=AuditPage,
     response_description="The records, oldest first.",
-    responses=problem_responses(*PROTECTED, *RECORDED, problems.UNKNOWN_RECORD, problems.INPUT_REFUSED),
+    responses=problem_responses(*PROTECTED, *RECORDED, problems.UNKNOWN_RECORD),
 )
 async def find_audit_records(
-    request: Request, runtime: RuntimeDep, caller: AuditReader, request_id: RecordedRequestId, cursor: Cursor = None
+    runtime: RuntimeDep,
+    caller: AuditReader,
+    request_id: RecordedRequestId,
+    item: Annotated[Item, Query(description=ONE_ITEM)] = None,
+    cursor: Cursor = None,
 ) -> Response:
-    """Returns the records of one request id, oldest first, in pages."""
-    return json_response(request, await audit_records.get_records(runtime, caller, request_id, cursor))
+    """Returns the records of one request id, oldest first, in pages. Every item of a batch has a record of its own."""
+    return json_response(await audit_records.get_records(runtime, caller, request_id, item, cursor))
 
 
 @router.get(
@@ -92,10 +97,9 @@ async def find_audit_records(
     summary="Records by time and site",
     response_model=AuditPage,
     response_description="The records, oldest first.",
-    responses=problem_responses(*PROTECTED, *RECORDED, problems.INPUT_REFUSED, problems.UNKNOWN_SITE),
+    responses=problem_responses(*PROTECTED, *RECORDED, problems.UNKNOWN_SITE),
 )
 async def list_audit_records(
-    request: Request,
     runtime: RuntimeDep,
     caller: AuditReader,
     start: Annotated[Time, Query(alias="from", description=f"The first moment, included. {TIME}")] = None,
@@ -110,7 +114,7 @@ async def list_audit_records(
     if site is not None and not is_site(site):
         raise UnknownSite(site)
     wanted = Filter(start=timestamp(start) if start else None, end=timestamp(end) if end else None, site=site)
-    return json_response(request, await audit_records.list_records(runtime, caller, wanted, cursor))
+    return json_response(await audit_records.list_records(runtime, caller, wanted, cursor))
 
 
 @router.post(
@@ -119,16 +123,13 @@ async def list_audit_records(
     summary="Recompute and compare",
     response_model=Replay,
     response_description="The comparison.",
-    responses=problem_responses(
-        *PROTECTED, *RECORDED, problems.UNKNOWN_RECORD, problems.INPUT_REFUSED, problems.NO_MODEL
-    ),
+    responses=problem_responses(*PROTECTED, *RECORDED, problems.UNKNOWN_RECORD, problems.NO_MODEL),
 )
 async def replay_audit_records(
-    request: Request,
     runtime: RuntimeDep,
     caller: AuditReader,
     request_id: RecordedRequestId,
-    item: Annotated[Item, Query(description="Only this measurement of a study, counted from 0.")] = None,
+    item: Annotated[Item, Query(description=ONE_ITEM)] = None,
 ) -> Response:
     """Recomputes the recorded scores with the recorded version of the model and compares every number."""
-    return json_response(request, await replay(runtime, caller, request_id, item))
+    return json_response(await replay(runtime, caller, request_id, item))

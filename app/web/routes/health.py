@@ -1,17 +1,18 @@
 """The state of the process: liveness, readiness, self-test and metrics."""
 
 from fastapi import APIRouter, Depends, Request, Security
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import Response
 
 from app.domain.scopes import Scope
 from app.formats.response import encode
 from app.schemas import problem as problems
-from app.schemas.lookups import Liveness, Readiness, SelfTest
+from app.schemas.base import plain
+from app.schemas.lookups import Liveness, Readiness, ReadinessChecks, SelfTest
 from app.schemas.problem import MEDIA_TYPE, ProblemKind, problem_body
 from app.services import check_health
+from app.web.error_handlers import RETRY_SECONDS
 from app.web.openapi import ANY, NO_SECURITY, PROTECTED, problem_responses
-from app.web.problems import RETRY_SECONDS
 from app.web.route import ApiRoute, json_response
 from app.web.security import RuntimeDep, allow_anonymous, authorize, authorize_metrics
 
@@ -32,7 +33,7 @@ router = APIRouter(tags=["Operation"], route_class=ApiRoute)
 )
 async def get_liveness(request: Request) -> Response:
     """Says that the process is alive. Does not look at the database, so that its absence restarts nothing."""
-    return json_response(request, {"status": "alive"})
+    return json_response(Liveness(request_id=request.state.request_id, status="alive"))
 
 
 @router.get(
@@ -48,10 +49,10 @@ async def get_liveness(request: Request) -> Response:
 async def get_readiness(request: Request, runtime: RuntimeDep) -> Response:
     """Says whether models are loaded, the audit can be written, and the process is not about to stop. If not: 503 with
     the same fields in the problem."""
-    state = check_health.check_readiness(runtime)
-    if state.is_ready:
-        return json_response(request, state.body)
-    body = problem_body(_why_not(state), request.state.request_id) | state.body
+    state = check_health.check_readiness(runtime, request.state.request_id)
+    if state.ready:
+        return json_response(state)
+    body = problem_body(_why_not(state.checks), request.state.request_id) | plain(state)
     return Response(encode(body), 503, {"Retry-After": RETRY_SECONDS}, MEDIA_TYPE)
 
 
@@ -66,7 +67,7 @@ async def get_readiness(request: Request, runtime: RuntimeDep) -> Response:
 )
 async def run_selftest(request: Request, runtime: RuntimeDep) -> Response:
     """Runs the golden cases of every loaded model now."""
-    return json_response(request, await check_health.run_selftest(runtime))
+    return json_response(await check_health.run_selftest(runtime, request.state.request_id))
 
 
 @router.get(
@@ -76,11 +77,10 @@ async def run_selftest(request: Request, runtime: RuntimeDep) -> Response:
     include_in_schema=False,
 )
 async def metrics(runtime: RuntimeDep) -> Response:
-    return Response(generate_latest(runtime.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+    return Response(check_health.read_metrics(runtime), media_type=CONTENT_TYPE_LATEST)
 
 
-def _why_not(state: check_health.Readiness) -> ProblemKind:
-    checks = state.body["checks"]
-    if not checks["models_loaded"]:
+def _why_not(checks: ReadinessChecks) -> ProblemKind:
+    if not checks.models_loaded:
         return problems.NO_MODEL
-    return problems.NOT_AUDITED if not checks["audit_writable"] else problems.STOPPING
+    return problems.NOT_AUDITED if not checks.audit_writable else problems.STOPPING

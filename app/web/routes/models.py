@@ -11,8 +11,7 @@ from app.schemas import problem as problems
 from app.schemas.lookups import Activation, ModelHistory, ModelList, RequestLimits, SiteList
 from app.schemas.model_card import ModelCard
 from app.schemas.requests import ActivateRequest
-from app.services import activate_model as activation
-from app.services import describe_models
+from app.services import manage_models
 from app.web.openapi import PROTECTED, READS_JSON, RECORDED, problem_responses
 from app.web.route import ApiRoute, json_response
 from app.web.routes.scores import SitePath
@@ -44,7 +43,7 @@ router = APIRouter(route_class=ApiRoute)
 )
 async def list_sites(request: Request, runtime: RuntimeDep) -> Response:
     """Lists the sites with their current version and all versions in memory."""
-    return json_response(request, describe_models.list_sites(runtime))
+    return json_response(manage_models.list_sites(runtime, request.state.request_id))
 
 
 @router.get(
@@ -59,7 +58,7 @@ async def list_sites(request: Request, runtime: RuntimeDep) -> Response:
 )
 async def get_limits(request: Request) -> Response:
     """Lists every allowed and advisory range with its unit, and the choices of every text field, for front ends."""
-    return json_response(request, describe_models.list_limits())
+    return json_response(manage_models.list_limits(request.state.request_id))
 
 
 @router.get(
@@ -74,7 +73,7 @@ async def get_limits(request: Request) -> Response:
 )
 async def list_models(request: Request, runtime: RuntimeDep) -> Response:
     """Lists every published version with its digest."""
-    return json_response(request, await describe_models.list_models(runtime))
+    return json_response(await manage_models.list_models(runtime, request.state.request_id))
 
 
 @router.get(
@@ -89,7 +88,7 @@ async def list_models(request: Request, runtime: RuntimeDep) -> Response:
 )
 async def get_model_history(request: Request, runtime: RuntimeDep, site: SitePath) -> Response:
     """Says which version was current from when to when, and who changed it."""
-    return json_response(request, await describe_models.activation_history(runtime, site))
+    return json_response(await manage_models.activation_history(runtime, request.state.request_id, site))
 
 
 @router.post(
@@ -101,12 +100,10 @@ async def get_model_history(request: Request, runtime: RuntimeDep, site: SitePat
     response_description="The activation.",
     responses=problem_responses(*PROTECTED, *READS_JSON, *RECORDED, *UNKNOWN),
 )
-async def activate_model(
-    request: Request, runtime: RuntimeDep, caller: AdminCaller, site: SitePath, body: ActivateRequest
-) -> Response:
+async def activate_model(runtime: RuntimeDep, caller: AdminCaller, site: SitePath, body: ActivateRequest) -> Response:
     """Loads a version beside the current one, verifies its digest, runs its golden cases, and swaps. Every process
     follows within two seconds. On failure the previous version keeps serving."""
-    return json_response(request, await activation.activate_model(runtime, caller, site, body.version))
+    return json_response(await manage_models.activate_model(runtime, caller, site, body.version))
 
 
 @router.get(  # after the routes of the same shape: `history` and `activate` are not versions
@@ -121,4 +118,4 @@ async def activate_model(
 )
 async def get_model_card(request: Request, runtime: RuntimeDep, site: SitePath, version: VersionPath) -> Response:
     """Describes a version: cohort, ranges, kernel, training, calibration, convention and limits of reliability."""
-    return json_response(request, await describe_models.model_card(runtime, site, version))
+    return json_response(await manage_models.model_card(runtime, request.state.request_id, site, version))

@@ -1,25 +1,24 @@
-"""Pages for people: the first page, the guide, model cards, and the OpenAPI document in two viewers.
+"""Pages for people: the calculator, the guide, model cards, and the OpenAPI document in two viewers.
 
-Every file comes from this installation; no page loads anything from elsewhere.
+Every file comes from this installation; no page loads anything from elsewhere. The pages are open to everyone and hold
+no data: where keys are required, their scripts ask for one and send it with each request for data.
 """
 
-from functools import lru_cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from functools import cache
 
 from fastapi import APIRouter, Depends, Request, Security
 from starlette.responses import HTMLResponse, Response
 
 from app.domain.scopes import Scope
-from app.formats.card_markdown import card_markdown
 from app.formats.response import encode
 from app.schemas import problem as problems
-from app.training.gates import calibration_gates
-from app.web import markdown_page
-from app.web.guide import guide as guide_text
+from app.schemas.problem import ProblemException
+from app.web.assets import Asset, make_asset, read_assets
+from app.web.card_page import card_page
+from app.web.guide import INDEX, guide_page, guide_picture
 from app.web.openapi import document
-from app.web.problems import ProblemException
-from app.web.route import JSON, ApiRoute, api_routes
+from app.web.route import JSON, ApiRoute
+from app.web.routes.charts import Width
 from app.web.security import RuntimeDep, allow_anonymous, authorize
 
 POLICY = (
@@ -28,53 +27,62 @@ POLICY = (
 )
 # ReDoc creates style elements while it runs and draws nothing without them.
 REDOC_POLICY = POLICY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
-MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".png": "image/png"}
-OWN_ASSETS = ("page.css", "swagger-start.js", "redoc-start.js")
-OFFLINE_ASSETS = ("swagger-ui-bundle.js", "swagger-ui.css", "redoc.standalone.js", "favicon.png")
-# ReDoc would fetch its logo from another server.
-REMOTE_LOGO, LOCAL_LOGO = b"https://cdn.redoc.ly/redoc/logo-mini.svg", b"assets/favicon.png"
-ONE_HOUR = "public, max-age=3600"
-TWO_UP = "../../"  # from a card to the first page
+HTML = ".html"
+# Tells the script of a page to ask for a key before its first request, which would leave a refusal in the audit.
+NO_KEY, KEY = b'data-key="none"', b'data-key="required"'
 OPEN = [Depends(allow_anonymous)]
 
 router = APIRouter(route_class=ApiRoute, include_in_schema=False)
 
 
-@router.get("/", summary="The first page", dependencies=OPEN)
-async def first_page() -> Response:
-    return _static_page("index.html")
+@router.get("/", summary="The calculator", dependencies=OPEN)
+async def calculator(request: Request, runtime: RuntimeDep) -> Response:
+    return _page(request, "index.html", key_required=runtime.authenticator.is_required)
 
 
-@router.get("/guide", summary="This guide", dependencies=OPEN)
+@router.get("/guide", summary="The guide: its first page, and the kinds of problems", dependencies=OPEN)
 async def guide(request: Request) -> Response:
-    state = request.app.state
-    if not hasattr(state, "guide"):
-        state.guide = markdown_page.render(guide_text(api_routes(request.app)), "Normalcy: the guide")
-    return _page(state.guide)
+    return _with_policy(_found(guide_page(INDEX)), request)
+
+
+@router.get("/guide/{page}", summary="A page of the guide", dependencies=OPEN)
+async def page_of_guide(request: Request, page: str) -> Response:
+    found = None if page == INDEX else guide_page(page)  # one address for each page: its links are relative
+    return _with_policy(_found(found), request)
+
+
+@router.get("/guide/pictures/{picture}", summary="A picture of the guide", dependencies=OPEN)
+async def picture_of_guide(request: Request, picture: str) -> Response:
+    return _found(guide_picture(picture)).response(request)
+
+
+@router.get("/models/{site}/{version}", summary="The card of a model, as a page", dependencies=OPEN)
+async def model_card(request: Request, runtime: RuntimeDep, site: str, version: str) -> Response:
+    """The same page for every card; its script fetches the content."""
+    return _page(request, "card.html", key_required=runtime.authenticator.is_required)
 
 
 @router.get(
-    "/models/{site}/{version}",
-    summary="The card of a model, as a page",
+    "/models/{site}/{version}/content",
+    summary="The content of that page",
     dependencies=[Security(authorize, scopes=[Scope.MODEL_READ])],
 )
-async def model_card(runtime: RuntimeDep, site: str, version: str) -> Response:
+async def model_card_content(
+    request: Request, runtime: RuntimeDep, site: str, version: str, width: Width = 640
+) -> Response:
     model = await runtime.loaded_models.find(site, version)
-    ref = model.ref
-    as_json = f"[The same as JSON]({TWO_UP}v1/models/{ref.site}/{ref.version})"
-    card = card_markdown(model.card, calibration_gates(model.card.calibration))
-    text = f"{card}\n## Digest\n\nSHA-256 of this version: `{ref.sha256}`\n\n{as_json}\n"
-    return _page(markdown_page.render(text, f"Normalcy: {ref.site} {ref.version}", TWO_UP))
+    page = await card_page(runtime, request.state.request_id, model, width)
+    return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
 
 
 @router.get("/docs", summary="Every operation, to try out (Swagger UI)", dependencies=OPEN)
-async def swagger_ui() -> Response:
-    return _static_page("docs.html")
+async def swagger_ui(request: Request) -> Response:
+    return _page(request, "docs.html")
 
 
 @router.get("/redoc", summary="Every operation, to read (ReDoc)", dependencies=OPEN)
-async def redoc() -> Response:
-    return _static_page("redoc.html", REDOC_POLICY)
+async def redoc(request: Request) -> Response:
+    return read_assets()["redoc.html"].response(request, REDOC_POLICY)
 
 
 @router.get("/openapi.json", summary="The OpenAPI document", dependencies=OPEN)
@@ -88,23 +96,25 @@ async def openapi(request: Request, runtime: RuntimeDep) -> Response:
 
 
 @router.get("/assets/{name}", summary="Scripts, styles and the icon of the pages", dependencies=OPEN)
-async def asset(name: str) -> Response:
-    file = _assets().get(name)
-    if file is None:
+async def asset(request: Request, name: str) -> Response:
+    return _found(None if name.endswith(HTML) else read_assets().get(name)).response(request)
+
+
+def _page(request: Request, name: str, *, key_required: bool = False) -> Response:
+    page = read_assets()[name]
+    return _with_policy(_asking_for_key(page) if key_required else page, request)
+
+
+def _found(asset: Asset | None) -> Asset:
+    if asset is None:
         raise ProblemException(problems.UNKNOWN_ROUTE)
-    content = file.read_bytes().replace(REMOTE_LOGO, LOCAL_LOGO)
-    return Response(content, media_type=MEDIA_TYPES[name[name.rindex(".") :]], headers={"Cache-Control": ONE_HOUR})
+    return asset
 
 
-def _page(content: str | bytes, policy: str = POLICY) -> Response:
-    return HTMLResponse(content, headers={"Content-Security-Policy": policy})
+def _with_policy(page: Asset, request: Request) -> Response:
+    return page.response(request, POLICY)
 
 
-def _static_page(name: str, policy: str = POLICY) -> Response:
-    return _page((files("app.web") / "static" / name).read_bytes(), policy)
-
-
-@lru_cache(maxsize=1)
-def _assets() -> dict[str, Traversable]:
-    own, offline = files("app.web") / "static", files("fastapi_offline") / "static"
-    return {name: own / name for name in OWN_ASSETS} | {name: offline / name for name in OFFLINE_ASSETS}
+@cache
+def _asking_for_key(page: Asset) -> Asset:
+    return make_asset(page.content.replace(NO_KEY, KEY), HTML)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Path, Security
+from fastapi import APIRouter, Body, Path, Request, Security
 from starlette.responses import Response
 
 from app.domain.scopes import Scope
@@ -11,8 +11,9 @@ from app.schemas import problem as problems
 from app.schemas.answers import ScoreResponse, StudyResponse
 from app.schemas.requests import SCORE_EXAMPLES, STUDY_EXAMPLES, ScoreRequest, StudyRequest
 from app.services import score_measurements
+from app.web.idempotency import IDEMPOTENT, answer_once
 from app.web.openapi import PROTECTED, READS_JSON, RECORDED, problem_responses
-from app.web.route import ApiRoute, encoded_response
+from app.web.route import ApiRoute
 from app.web.security import RuntimeDep, current_caller
 
 ScoringCaller = Annotated[Caller, Security(current_caller, scopes=[Scope.SCORE])]
@@ -23,7 +24,7 @@ SitePath = Annotated[
         openapi_examples={"SoV": {"value": "SoV"}, "AA": {"value": "AA"}},
     ),
 ]
-SCORING = (*PROTECTED, *READS_JSON, *RECORDED, problems.NO_MODEL)
+SCORING = (*PROTECTED, *READS_JSON, *RECORDED, *IDEMPOTENT, problems.NO_MODEL)
 
 router = APIRouter(tags=["Scores"], route_class=ApiRoute)
 
@@ -37,6 +38,7 @@ router = APIRouter(tags=["Scores"], route_class=ApiRoute)
     responses=problem_responses(*SCORING, problems.UNKNOWN_SITE, problems.UNKNOWN_VERSION),
 )
 async def score_measurement(
+    request: Request,
     runtime: RuntimeDep,
     caller: ScoringCaller,
     site: SitePath,
@@ -46,7 +48,9 @@ async def score_measurement(
     score, its interval, the probability of exceeding each threshold, and how reliable the score is.
 
     The response leaves only after its audit record is stored."""
-    return encoded_response(await score_measurements.score_measurement(runtime, caller, body.for_site(site)))
+    return await answer_once(
+        request, runtime, caller, lambda: score_measurements.score_measurement(runtime, caller, body.for_site(site))
+    )
 
 
 @router.post(
@@ -58,9 +62,10 @@ async def score_measurement(
     responses=problem_responses(*SCORING),
 )
 async def score_study(
+    request: Request,
     runtime: RuntimeDep,
     caller: ScoringCaller,
     body: Annotated[StudyRequest, Body(openapi_examples=STUDY_EXAMPLES)],
 ) -> Response:
     """Scores several sites of one patient, each exactly as it would be scored alone. One error rejects the study."""
-    return encoded_response(await score_measurements.score_study(runtime, caller, body))
+    return await answer_once(request, runtime, caller, lambda: score_measurements.score_study(runtime, caller, body))

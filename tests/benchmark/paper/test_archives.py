@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from app.benchmark.paper.data import LARGEST_MEMBER, ArchiveRefused, content_digest, plain_table, read
+from app.benchmark.paper.data import MAX_MEMBER_BYTES, ArchiveRefused, content_digest, plain_table, read
 from tests.benchmark.paper.layouts import DIGEST, EXCEL, MEMBERS, archive_of, small, zipped
 
 YACHT = small("Yacht")
@@ -56,12 +56,12 @@ def test_a_page_is_no_archive(text: bytes) -> None:
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused() -> None:
-    with pytest.raises(ArchiveRefused, match=f"larger than {LARGEST_MEMBER} bytes"):
-        plain_table(zipped({YACHT.archive.member: bytes(LARGEST_MEMBER + 1)}), YACHT)
+    with pytest.raises(ArchiveRefused, match=f"larger than {MAX_MEMBER_BYTES} bytes"):
+        plain_table(zipped({YACHT.archive.member: bytes(MAX_MEMBER_BYTES + 1)}), YACHT)
 
 
 def test_an_archive_that_lies_about_a_size_is_not_unpacked_whole() -> None:
-    true = 30 * LARGEST_MEMBER
+    true = 30 * MAX_MEMBER_BYTES
     bomb = zipped({YACHT.archive.member: bytes(true)})
     lying = bomb.replace(true.to_bytes(4, "little"), (1000).to_bytes(4, "little"))
     assert lying != bomb
@@ -69,7 +69,7 @@ def test_an_archive_that_lies_about_a_size_is_not_unpacked_whole() -> None:
     try:
         with pytest.raises(ArchiveRefused):
             plain_table(lying, YACHT)
-        assert tracemalloc.get_traced_memory()[1] < 5 * LARGEST_MEMBER
+        assert tracemalloc.get_traced_memory()[1] < 5 * MAX_MEMBER_BYTES
     finally:
         tracemalloc.stop()
 

@@ -22,7 +22,7 @@ from app.benchmark.paper.clinical import (
 from app.domain.patient import haycock_bsa_m2
 from app.maths.moments import Intervals, Moments
 from app.maths.score import normalcy
-from app.maths.statistics.metrics import roc_auc
+from app.maths.statistics import roc_auc
 from app.training.cohort import simulate_bicuspid, simulate_cohort
 from tests.training.problems import SHORT
 

@@ -75,7 +75,7 @@ def test_a_folder_without_the_files_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.gpflow
 def test_a_chapter_is_run_once_and_then_read_from_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from app.benchmark.paper import slip
+    from app.benchmark.paper import variance_as_sd
 
     runs: list[int] = []
 
@@ -83,9 +83,9 @@ def test_a_chapter_is_run_once_and_then_read_from_its_file(tmp_path: Path, monke
         runs.append(1)
         return {"found": 7}
 
-    monkeypatch.setattr(slip, "run", once)
-    first = run.chapter("slip", tmp_path, lambda _: None)
-    assert run.chapter("slip", tmp_path, lambda _: None) == first
+    monkeypatch.setattr(variance_as_sd, "run", once)
+    first = run.chapter("variance_as_sd", tmp_path, lambda _: None)
+    assert run.chapter("variance_as_sd", tmp_path, lambda _: None) == first
     assert first.result == {"found": 7}
     assert runs == [1]
 

@@ -93,7 +93,7 @@ def test_a_failure_is_one_sentence_that_says_what_to_do_and_leaves_nothing(
     answer: Answer, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(data, "TIMEOUT_SECONDS", 0.5)
-    monkeypatch.setattr(data, "LARGEST_BYTES", 100_000)
+    monkeypatch.setattr(data, "MAX_BYTES", 100_000)
     with served(answer) as (address, _), pytest.raises(DataUnavailable, match=reason) as caught:
         fetch(YACHT, tmp_path / "cache", address)
     sentence = str(caught.value)

@@ -5,7 +5,7 @@ from app.benchmark.paper.methods import Rocod, percentile_score
 from app.benchmark.paper.protocol import FITTED, METHODS, make
 from app.benchmark.paper.recipes import Choice
 from app.maths.moments import Array
-from app.maths.statistics.metrics import roc_auc
+from app.maths.statistics import roc_auc
 from tests.benchmark.paper.problems import line
 
 CONDITIONAL = ("Z-score", "Altman", "QCAD", "ROCOD")

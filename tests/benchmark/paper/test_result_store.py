@@ -90,7 +90,7 @@ def test_the_digest_of_a_chapter_holds_the_equations_that_people_are_drawn_from_
 
     monkeypatch.setattr(digests, "_without_docstrings", watched)
     digests.code_digest.cache_clear()
-    digests.code_digest("app.benchmark.paper.slip")
+    digests.code_digest("app.benchmark.paper.variance_as_sd")
     assert any("CAMPENS_2014" in dumped and "ClassDef" in dumped for dumped in read)
     assert not any("name='ModelCard'" in dumped and "ClassDef" in dumped for dumped in read)
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from app.maths.gp.kernels import SHAPES, Kernel
-from app.maths.gp.posterior import BLOCK_ROWS, HeteroscedasticPosterior, SparseGP
-from app.maths.gp.scaling import Scaling
+from app.maths.gp.posterior import BLOCK_ROWS, HeteroscedasticPosterior, Scaling, SparseGP
 from app.maths.moments import Array
 
 D, M, JITTER = 3, 12, 1e-6

@@ -1,6 +1,6 @@
 import numpy as np
 
-from app.maths.gp.scaling import Scaling
+from app.maths.gp.posterior import Scaling
 
 
 def test_standardised_people_have_mean_zero_and_sd_one() -> None:

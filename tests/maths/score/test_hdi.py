@@ -22,6 +22,7 @@ def score(rho: float, s2: float) -> Oriented:
 
 
 @pytest.mark.slow
+@pytest.mark.req("REQ-020")
 def test_intervals_and_exceedances_are_those_of_mpmath() -> None:
     report = check_reference(REFERENCE)
     assert report.cases >= 500
@@ -40,8 +41,8 @@ def test_the_reference_spans_what_is_promised() -> None:
 
 
 @pytest.mark.slow
-def test_no_random_case_goes_unproven() -> None:
-    assert self_check(4000, seed=7).failures == 0
+def test_no_random_case_goes_unproven(pytestconfig: pytest.Config) -> None:
+    assert self_check(1000 * pytestconfig.getoption("--repetitions"), seed=7).failures == 0
 
 
 @settings(deadline=None, max_examples=40)
@@ -50,8 +51,10 @@ def test_no_random_case_goes_unproven() -> None:
 def test_the_fast_way_finds_what_the_safe_way_finds(rho: float, s2: float, mass: float, sign: float) -> None:
     moments = scores.plain(s2)
     fast, safe = normalcy.hdi(sign * rho, moments, mass), normalcy.safe_hdi(sign * rho, moments, mass)
-    assert fast.low[0] == pytest.approx(safe.low[0], abs=2e-8 * safe.width[0])
-    assert fast.high[0] == pytest.approx(safe.high[0], abs=2e-8 * safe.width[0])
+    # The density hardly varies over an interval of 1%, which requests cannot ask for: its ends are less certain.
+    tolerance = (2e-8 if mass >= 0.05 else 1e-6) * safe.width[0]
+    assert fast.low[0] == pytest.approx(safe.low[0], abs=tolerance)
+    assert fast.high[0] == pytest.approx(safe.high[0], abs=tolerance)
 
 
 @pytest.mark.parametrize(("rho", "s2"), [(0.0, 3.0), (0.3, 3.0), (1.0, 2.0), (3.0, 3.0), (5.0, 1.0), (9.0, 2.0)])

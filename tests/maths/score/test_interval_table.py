@@ -28,7 +28,8 @@ from app.maths.score.interval_table import (
     solve_intervals,
     solved,
 )
-from app.maths.score.score_one import ScoreRow, score_one
+from app.maths.score.score_numbers import ScoreNumbers
+from app.maths.score.score_one import score_one
 from tests.maths import scores
 
 REFERENCE = Path(__file__).parent.parent / "reference_hdi.csv"
@@ -61,6 +62,7 @@ def test_at_its_edges_too() -> None:
     assert np.abs(interval_table()(rho[:, None], s)[:, 0] - solved(rho, s)).max() < PROOF
 
 
+@pytest.mark.req("REQ-020")
 def test_it_agrees_with_mpmath() -> None:
     """The committed table of intervals, which shares no code with the solvers."""
     cases = [
@@ -119,14 +121,14 @@ def test_ordinary_people_need_no_solver(monkeypatch: pytest.MonkeyPatch) -> None
     find_intervals(near, Moments(moments.m1, noise, moments.m2, inside_s), (2.0, 3.0), 0.95, np.ones(300))
 
 
-def as_columns(row: ScoreRow) -> list[float]:
-    location, noisy = row.location, row.without_error
-    ends = [location.low, location.high, *((noisy.low, noisy.high) if noisy else ())]
+def as_columns(row: ScoreNumbers) -> list[float]:
+    hdi, noisy = row.locations.hdi, row.without_error
+    ends = [hdi.low, hdi.high, *((noisy.hdi.low, noisy.hdi.high) if noisy else ())]
     return [
         *ends,
         row.context_width,
-        row.interval_low_mm,
-        row.interval_high_mm,
+        row.interval_mm.low,
+        row.interval_mm.high,
         *np.ravel(row.diameter_at_threshold_mm),
     ]
 
@@ -151,7 +153,7 @@ def test_one_person_with_floats_gets_what_the_columns_give(
             noisy = found.without_error
             ends = [found.hdi.low[k], found.hdi.high[k], *((noisy.low[k], noisy.high[k]) if noisy else ())]
             expected = [*ends, found.context_width[k], found.interval_mm.low[k], found.interval_mm.high[k]]
-            expected += np.ravel(found.diameter_at_threshold_mm[..., k].T).tolist()
+            expected += np.ravel(found.diameter_at_threshold_mm[..., k]).tolist()
             assert as_columns(row) == pytest.approx(expected, rel=1e-10, abs=1e-11)
     assert seen > 100
 
@@ -179,6 +181,6 @@ def test_a_tail_that_is_left_out_is_empty() -> None:
         left_out = score_one(36.0, 30.0, 0.09, 1.0, 0.01, (2.0,), 0.0)
     assert asked is not None
     assert left_out is not None
-    assert 0.0 < asked.location.below_minus_2 < 1e-20
-    assert left_out.location.below_minus_2 == 0.0
-    assert left_out.location.above_2 == asked.location.above_2
+    assert 0.0 < asked.locations.below_minus_2 < 1e-20
+    assert left_out.locations.below_minus_2 == 0.0
+    assert left_out.locations.above_2 == asked.locations.above_2

@@ -158,6 +158,7 @@ def test_the_score_has_no_unit(rho: float, s2: float, mass: float, unit: float, 
 
 @settings(deadline=None, max_examples=40)
 @given(s2=scores.s2, t=st.floats(-5, 5))
+@pytest.mark.req("REQ-025")
 def test_a_larger_diameter_exceeds_more_surely(s2: float, t: float) -> None:
     above = normalcy.sf(t, np.linspace(-30, 30, 61), scores.plain(s2))
     assert all(later >= earlier - 1e-11 for earlier, later in pairwise(above))

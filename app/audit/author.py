@@ -1,0 +1,92 @@
+"""Who writes chains: the facts for their first records, the signer of their ends, and the file of what was signed.
+
+A signed checkpoint goes to the database together with the rows that it covers, then to a file of the data folder (one
+per month), to the file or stream of the setting, and to the log. Whoever can change the database should not be able to
+change all of them.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from app.audit.signed_checkpoint import NOTHING_BEFORE, Signer, checkpoint_hash, read_body, read_line, render_line
+from app.audit.signing_key import load_signing_key
+from app.database.checkpoints import CheckpointRow, has_checkpoints, may_read_audit
+from app.database.engine import Database
+from app.database.records import ChainHead, chain_heads, database_name
+from app.errors import InvalidCheckpoint
+from app.files import append_line
+from app.settings import Settings
+
+FOLDER = "checkpoints"  # of the data folder
+STANDARD_OUTPUT = "-"
+SIGNED_FILES = "signed-*.jsonl"
+
+
+class CheckpointLog:
+    """Where signed checkpoints go besides the database."""
+
+    def __init__(self, data_dir: Path, also: str = "") -> None:
+        self._folder, self._also = data_dir / FOLDER, also
+
+    def append(self, row: CheckpointRow) -> None:
+        """Raises OSError if a file cannot be written."""
+        line = render_line(row)
+        structlog.get_logger("audit").info("signed audit checkpoint", signed=line.decode().strip())
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        append_line(self._folder / f"signed-{read_body(row.body).at[:7]}.jsonl", line)
+        if self._also == STANDARD_OUTPUT:
+            sys.stdout.write(line.decode())
+            sys.stdout.flush()
+        elif self._also:
+            append_line(Path(self._also), line)
+
+    def latest_hash(self, database: str) -> str:
+        """The hash of the last checkpoint of this database in the newest file that has one; zeros if there is none."""
+        for file in reversed(signed_files(self._folder)):
+            for line in reversed(file.read_bytes().splitlines()):
+                try:
+                    row = read_line(line)
+                except InvalidCheckpoint:
+                    continue  # a line that a full disk cut off; `normalcy audit verify` names it
+                if read_body(row.body).database == database:
+                    return checkpoint_hash(row.body)
+        return NOTHING_BEFORE
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    facts: dict[str, Any]  # host, process, version, models with digests, settings
+    signer: Signer
+    log: CheckpointLog
+
+    def for_another_chain(self) -> "Author":
+        return Author(self.facts, self.signer.for_another_writer(), self.log)
+
+
+async def open_author(settings: Settings, database: Database, facts: dict[str, Any]) -> Author:
+    """Raises InvalidSettings if there is no usable key, NormalcyError if others can read it."""
+    key, log = load_signing_key(settings), CheckpointLog(settings.data_dir, settings.checkpoint_file)
+    async with database.reading() as connection:
+        name = await database_name(connection)
+    return Author(facts, Signer(key, name, log.latest_hash(name)), log)
+
+
+async def chains_to_adopt(database: Database) -> list[ChainHead] | None:
+    """The ends of the chains that nobody has signed, for the first process of an installation that signs.
+
+    None: there is nothing to do, or this login may not read records. Only the first time: signing later what somebody
+    added meanwhile would make it genuine.
+    """
+    async with database.reading() as connection:
+        if not await may_read_audit(connection) or await has_checkpoints(connection, "found"):
+            return None
+        return await chain_heads(connection)
+
+
+def signed_files(folder: Path) -> list[Path]:
+    """Oldest first."""
+    return sorted(folder.glob(SIGNED_FILES))

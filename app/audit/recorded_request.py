@@ -1,0 +1,96 @@
+"""A request as its audit record stores it, and back: every field in clear, except the patient reference.
+
+The reference is stored as a keyed hash only, so that nobody can find it by trying numbers.
+"""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from app.domain.query import CONVENTIONS, Convention
+from app.errors import InvalidSettings
+from app.files import create_file, private_content
+from app.formats.block_columns import Column, chosen, distinct, same
+from app.schemas.request_columns import Options, RequestColumns
+from app.schemas.requests import ScoreRequest, SiteRequest
+from app.schemas.validation import parse
+from app.settings import MIN_KEY_LENGTH, Settings
+
+Json = dict[str, Any]
+
+KEY_FILE = "subject.key"
+SUBJECT = "subject"  # the field
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectHasher:
+    key: bytes = field(repr=False)
+
+    @property
+    def key_id(self) -> str:
+        """Identifies the key without revealing it: hashes under different keys cannot be compared."""
+        return hmac.digest(self.key, b"normalcy subject key id", "sha256")[:4].hex()
+
+    def hash(self, subject: str) -> dict[str, str]:
+        digest = hmac.new(self.key, subject.encode(), hashlib.sha256).hexdigest()
+        return {"key_id": self.key_id, "hmac_sha256": digest}
+
+
+def subject_hasher(settings: Settings) -> SubjectHasher:
+    """With the configured key, or with the one in the data folder, created there the first time."""
+    if settings.subject_key:
+        return SubjectHasher(settings.subject_key.encode())
+    return SubjectHasher(_own_key(settings.data_dir / KEY_FILE))
+
+
+def _own_key(file: Path) -> bytes:
+    if not file.exists():
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_file(file, secrets.token_hex(32).encode())  # of several processes at once, the first one wins
+    key = private_content(file).strip()
+    if len(key) < MIN_KEY_LENGTH:
+        raise InvalidSettings([f"{file} does not hold a usable key: restore it, or set NORMALCY_SUBJECT_KEY."])
+    return key
+
+
+def recorded_input(request: SiteRequest, hasher: SubjectHasher) -> Json:
+    """The fields of the request with their defaults filled in. The reference is stored as a keyed hash only."""
+    stored = request.body.model_dump(exclude_none=True)
+    return {**stored, SUBJECT: hasher.hash(request.subject) if request.subject else None}
+
+
+def recorded_columns(requests: RequestColumns, rows: Sequence[int], hasher: SubjectHasher) -> dict[str, Column]:
+    """The same of some rows of a block, as columns."""
+    numbers = {name: column[list(rows)].tolist() for name, column in requests.numbers.items()}
+    options = [requests.options[row] for row in rows]
+    index = {one: k for k, one in enumerate(dict.fromkeys(options))}
+    each = [index[one] for one in options]
+    found: dict[str, Column] = {
+        name: msgspec.Raw(msgspec.json.encode(column)) if any(column) else same(0.0) for name, column in numbers.items()
+    }
+    for name in Options._fields:
+        values = [getattr(one, name) for one in index]
+        if name == "convention":
+            values = [_stated(CONVENTIONS[convention]) for convention in values]
+        found[name] = chosen(values, each)
+    found["sex"] = distinct(["male" if male else "female" for male in requests.male[list(rows)].tolist()])
+    subjects = [requests.subjects[row] for row in rows]
+    if not any(subjects):
+        return found | {SUBJECT: same(None)}
+    hashes = [hasher.hash(subject) if subject else {} for subject in subjects]
+    return found | {f"{SUBJECT}.{part}": [one.get(part) for one in hashes] for part in ("key_id", "hmac_sha256")}
+
+
+def _stated(convention: Convention) -> dict[str, str]:
+    return {name: value for name, value in asdict(convention).items() if value is not None}
+
+
+def request_from_record(site: str, record: Json) -> SiteRequest:
+    """The request that was recorded, without its patient reference."""
+    return parse(ScoreRequest, {name: value for name, value in record.items() if name != SUBJECT}).for_site(site)

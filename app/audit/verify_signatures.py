@@ -1,0 +1,179 @@
+"""Verify signed checkpoints, those of the database and those of files, and judge rows that nobody signed.
+
+A checkpoint counts if a trusted key signed it: one that the auditor gave, or one that a trusted key announced as its
+successor. Each refers to the checkpoint before it, so one that was removed is missed by the next; those at the end are
+missed only by the copies in files.
+
+Every chain is signed together with its first row, with its seal, and with rows a minute after the last signature. So
+a chain without a signature was added by somebody else, and rows after the last signature are at most a minute younger
+than it: the end of a chain whose writer still runs, or crashed.
+
+The order of a writer's checkpoints is that of their numbers: clocks are set back.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
+
+from app.audit.chain import DamageKind
+from app.audit.signed_checkpoint import INTERVAL, NOTHING_BEFORE, Body, SignedEnd, checkpoint_hash, read_body
+from app.audit.signing_key import PublicKey
+from app.clock import parse_timestamp, timestamp
+from app.database.checkpoints import CheckpointRow
+from app.errors import InvalidCheckpoint
+
+IN_DATABASE = "the database"
+
+
+class CheckpointFinding(NamedTuple):
+    """What is wrong with a signed checkpoint, and where it is."""
+
+    damage: DamageKind
+    where: str
+    detail: str
+
+
+class SignedUntil(NamedTuple):
+    """The last row of a chain that its writer signed."""
+
+    seq: int
+    number: int  # of the checkpoint
+    at: str  # when it was signed
+    writer: UUID
+    closed: bool  # by this checkpoint or by another one
+
+
+class UnsignedRows(NamedTuple):
+    """The rows of a chain after the last signature, as they were read."""
+
+    newest: str  # their latest time
+    sealed: bool
+
+
+@dataclass(slots=True)
+class SignatureLedger:
+    """What trusted keys have signed, and what is wrong with checkpoints. Add every checkpoint, then call `finish`."""
+
+    trusted: dict[str, PublicKey]
+    strict: bool  # a checkpoint of an unknown key is a finding, not only ignored
+    chains: dict[UUID, SignedUntil] = field(default_factory=dict)
+    found: set[UUID] = field(default_factory=set)  # chains of before the first signature
+    of_unknown_keys: set[UUID] = field(default_factory=set)  # chains
+    unknown_keys: set[str] = field(default_factory=set)
+    findings: list[CheckpointFinding] = field(default_factory=list)
+    count: int = 0
+    first_at: str = ""
+    has_found: bool = False
+    _latest: dict[UUID, tuple[int, str]] = field(default_factory=dict)  # by writer: number and time of its last one
+    _hashes: dict[str, set[str]] = field(default_factory=dict)  # by source
+    _previous: dict[str, str] = field(default_factory=dict)  # what must exist, and who refers to it
+
+    def trust_successors(self, rows: Iterable[CheckpointRow]) -> None:
+        """Keys that trusted keys announced, in whichever order."""
+        announced = [row for row in rows if row.kind == "key"]
+        while True:
+            new = [body.public_key for row in announced if (body := self._valid(row)) and body.public_key]
+            keys = {key.key_id: key for key in (PublicKey(bytes.fromhex(raw)) for raw in new)}
+            if keys.keys() <= self.trusted.keys():
+                return
+            self.trusted |= keys
+
+    def add(self, row: CheckpointRow, source: str = IN_DATABASE) -> Body | None:
+        """What it says, if a trusted key signed it."""
+        where = f"checkpoint {row.number} of writer {row.writer} in {source}"
+        try:
+            body = read_body(row.body)
+        except InvalidCheckpoint as error:
+            self._found(where, str(error))
+            return None
+        digest = checkpoint_hash(row.body)
+        is_new = not any(digest in hashes for hashes in self._hashes.values())
+        self._hashes.setdefault(source, set()).add(digest)
+        if (row.writer, row.number, row.kind) != (body.writer, body.number, body.kind):
+            self._found(where, "its columns differ from what was signed")
+        elif body.key_id not in self.trusted:
+            self.unknown_keys.add(body.key_id)
+            self.of_unknown_keys.update(end.chain_id for end in body.ends)
+            if self.strict:
+                self._found(where, f"the key {body.key_id} that signed it was not given")
+        elif not self.trusted[body.key_id].has_signed(row.body, row.signature):
+            self._found(where, "its signature is wrong")
+        else:
+            self.count += is_new
+            self._record(body, where)
+            return body
+        return None
+
+    def finish(self) -> None:
+        known = set().union(*self._hashes.values())
+        for previous, where in self._previous.items():
+            if previous not in known:
+                self.findings.append(
+                    CheckpointFinding(DamageKind.CHECKPOINT_GONE, where, "the one before it is missing")
+                )
+        for source, hashes in self._hashes.items():
+            missing = len(hashes - self._hashes.get(IN_DATABASE, set()))
+            if missing:
+                detail = f"the database lacks {missing} of its checkpoints"
+                self.findings.append(CheckpointFinding(DamageKind.CHECKPOINT_GONE, source, detail))
+        if self.strict and not self.count:
+            detail = "no checkpoint is signed by a key that was given"
+            self.findings.append(CheckpointFinding(DamageKind.UNSIGNED, IN_DATABASE, detail))
+
+    def damage_of(self, chain_id: UUID, rows: UnsignedRows, opened_at: str) -> str | None:
+        """Why rows without a signature are a finding. None: they are the end of a chain that was being written."""
+        signed = self.chains.get(chain_id)
+        if signed is None:
+            return self._damage_of_unknown(chain_id, opened_at)
+        if signed.closed:
+            return "its writer had closed the chain"
+        if rows.sealed:
+            return "the chain is sealed, and its writer signs what it seals"
+        if rows.newest > timestamp(parse_timestamp(signed.at) + 2 * INTERVAL):
+            return f"its writer last signed it at {signed.at}"
+        _, latest = self._latest[signed.writer]
+        if rows.newest < timestamp(parse_timestamp(latest) - 2 * INTERVAL):
+            return f"its writer signed again at {latest}, without them"
+        return None
+
+    def _damage_of_unknown(self, chain_id: UUID, opened_at: str) -> str | None:
+        if not self.count or chain_id in self.found or (not self.strict and chain_id in self.of_unknown_keys):
+            return None
+        if self.has_found or opened_at >= self.first_at:
+            return "no writer has signed this chain"
+        return None
+
+    def _record(self, body: Body, where: str) -> None:
+        self.first_at = min(self.first_at or body.at, body.at)
+        mine = (body.number, body.at)
+        self._latest[body.writer] = max(self._latest.get(body.writer, mine), mine)
+        if body.previous != NOTHING_BEFORE:
+            self._previous.setdefault(body.previous, where)
+        if body.kind == "found":
+            self.has_found = True
+            self.found.update(end.chain_id for end in body.ends)
+        else:
+            for end in body.ends:
+                self._extend(end, body)
+
+    def _extend(self, end: SignedEnd, body: Body) -> None:
+        mine = SignedUntil(end.seq, body.number, body.at, body.writer, end.closed)
+        before = self.chains.get(end.chain_id, mine)
+        last = max(before, mine, key=lambda each: (each.seq, each.number))
+        self.chains[end.chain_id] = last._replace(closed=before.closed or mine.closed)
+
+    def _valid(self, row: CheckpointRow) -> Body | None:
+        try:
+            body = read_body(row.body)
+        except InvalidCheckpoint:
+            return None
+        key = self.trusted.get(body.key_id)
+        return body if key and key.has_signed(row.body, row.signature) else None
+
+    def _found(self, where: str, detail: str) -> None:
+        self.findings.append(CheckpointFinding(DamageKind.BAD_SIGNATURE, where, detail))
+
+
+def trusted_keys(keys: Iterable[PublicKey]) -> dict[str, PublicKey]:
+    return {key.key_id: key for key in keys}

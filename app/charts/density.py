@@ -1,0 +1,155 @@
+"""The density of the score: how sure it is, where its interval lies, and how much of it is beyond each threshold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from app.charts.axes import EDGE, Box, Look, Scale, Words, draw_x_axis, framed
+from app.charts.label_strip import StripLabel, draw_strip, strip_height
+from app.charts.svg import Canvas, area_path, line_path
+from app.charts.wording import (
+    interval_text,
+    model_caption,
+    model_warning,
+    score_text,
+    sentences,
+    short,
+    signed,
+    site_title,
+    verdict_text,
+)
+from app.formats.summaries import percent, percent_in_words, share
+from app.schemas.answers import Exceedance, Hdi, ModelProvenance, Reliability, Score
+from app.schemas.charts import ScoreDensity
+
+USUAL = (-2.0, 2.0)
+WITHHELD = "No score is given, because it would not be reliable for this patient."
+THRESHOLD = "nc-threshold-text"
+FRAME = (-3.6, 3.6)  # always shown, so that pictures of several patients compare
+
+
+@dataclass(frozen=True, slots=True)
+class DensityData:
+    site: str
+    score: Score
+    density: ScoreDensity
+    with_error: Hdi | None  # of the error-free diameter
+    reliability: Reliability
+    model: ModelProvenance
+
+    @property
+    def verdict(self) -> str:
+        return verdict_text(self.reliability, is_scored=True)
+
+
+def draw_density(data: DensityData, look: Look) -> str:
+    title = f"{site_title(data.site)}: normalcy score"
+    subtitle = f"{score_text(data.score)}, {interval_text(data.score.hdi)}."
+    ns, density = data.density.ns, data.density.density
+    first, last = min(FRAME[0], ns[0]), max(FRAME[1], ns[-1])
+    within = [each for each in data.score.exceedance if first <= each.threshold <= last]
+    beyond = [each for each in data.score.exceedance if each not in within]
+    words = Words(
+        title, subtitle, _notes(data, beyond), model_caption(data.model), model_warning(data.model), [data.verdict]
+    )
+    labels_above = strip_height([_beyond(each) for each in within], look.width - 2 * EDGE)
+    canvas, box = framed(look, words, min(max(0.34 * look.width, 170.0), 300.0), gap=8.0 + labels_above)
+    x = Scale(first, last, box.left, box.right)
+    y = Scale(0.0, 1.12 * max(density), box.bottom, box.top)
+    left, right = x(USUAL[0]), x(USUAL[1])
+    canvas.rect("nc-usual", left, box.top, right - left, box.height)
+    points = [(x(at), y(value)) for at, value in zip(ns, density, strict=True)]
+    canvas.path("nc-density-fill", _under(points, box))
+    canvas.path("nc-hdi-fill", _under(_inside(points, x, y, data), box))
+    if data.density.density_with_measurement_error is not None:
+        blurred = zip(ns, data.density.density_with_measurement_error, strict=True)
+        canvas.path("nc-error", line_path((x(at), y(value)) for at, value in blurred))
+    canvas.path("nc-density", line_path(points))
+    _draw_thresholds(canvas, box, x, within)
+    _draw_interval(canvas, box, x, data.score)
+    draw_x_axis(canvas, box, x, "Normalcy score, NS")
+    return canvas.render("density", title, _description(data))
+
+
+def draw_no_density(site: str, reliability: Reliability, model: ModelProvenance, look: Look) -> str:
+    """What an embedder gets where the score is withheld: the same frame, without any number."""
+    title, verdict = f"{site_title(site)}: no score", verdict_text(reliability, is_scored=False)
+    words = Words(title, WITHHELD, "", model_caption(model), model_warning(model), [verdict])
+    canvas, box = framed(look, words, 120.0, gap=12.0)
+    canvas.rect("nc-usual", box.left, box.top, box.width, box.height, radius=6)
+    canvas.text("nc-text", box.left + box.width / 2, box.top + box.height / 2 + 4, "no score", "middle")
+    return canvas.render("density", title, sentences([WITHHELD, verdict, model_caption(model), model_warning(model)]))
+
+
+def _under(points: Sequence[tuple[float, float]], box: Box) -> str:
+    return area_path(points, [(points[0][0], box.bottom), (points[-1][0], box.bottom)])
+
+
+def _inside(points: Sequence[tuple[float, float]], x: Scale, y: Scale, data: DensityData) -> list[tuple[float, float]]:
+    """The part of the curve between the ends of the interval, which lie between its points."""
+    low, high = x(data.score.hdi.low), x(data.score.hdi.high)
+    inner = [point for point in points if low < point[0] < high]
+    return [(low, _height(points, low)), *inner, (high, _height(points, high))]
+
+
+def _height(points: Sequence[tuple[float, float]], at: float) -> float:
+    for (x1, y1), (x2, y2) in pairwise(points):
+        if x1 <= at <= x2:
+            return y1 + (y2 - y1) * (at - x1) / (x2 - x1)
+    return points[0][1]
+
+
+def _draw_thresholds(canvas: Canvas, box: Box, x: Scale, exceedance: Sequence[Exceedance]) -> None:
+    for each in exceedance:
+        at = x(each.threshold)
+        canvas.path("nc-threshold", line_path([(at, box.top), (at, box.bottom)]))
+    draw_strip(canvas, box, [StripLabel(x(each.threshold), box.top, _beyond(each)) for each in exceedance], THRESHOLD)
+
+
+def _beyond(each: Exceedance) -> str:
+    """The share beyond a threshold, seen from 0."""
+    if each.threshold < 0:
+        return f"{percent(each.probability_below)} below {short(each.threshold)}"
+    return f"{percent(each.probability)} above {short(each.threshold)}"
+
+
+def _draw_interval(canvas: Canvas, box: Box, x: Scale, score: Score) -> None:
+    """On the axis: the ends of the interval, and the expected score."""
+    low, high = x(score.hdi.low), x(score.hdi.high)
+    canvas.path("nc-hdi", f"M{low:.1f} {box.bottom:.1f}L{high:.1f} {box.bottom:.1f}")
+    for end in (low, high):
+        canvas.path("nc-hdi", f"M{end:.1f} {box.bottom - 5:.1f}L{end:.1f} {box.bottom + 5:.1f}")
+    if x.low <= score.expected_ns <= x.high:
+        canvas.circle("nc-point", x(score.expected_ns), box.bottom, 5.5)
+
+
+def _notes(data: DensityData, beyond: Sequence[Exceedance]) -> str:
+    hdi = share(data.score.hdi.probability)
+    notes = [f"Darker area: {hdi} HDI. Dot: expected score. Grey: about 95% of people."]
+    if beyond:
+        notes.append(f"Beyond the axis: {', '.join(map(_beyond, beyond))}.")
+    if data.with_error is not None:
+        notes.append("Dashed curve: allowing for the stated measurement error.")
+    return sentences(notes)
+
+
+def _description(data: DensityData) -> str:
+    score = data.score
+    beyond = [
+        f"The probability that the score {verb} {short(each.threshold)} is {percent_in_words(probability)}."
+        for each in score.exceedance
+        for verb, probability in [
+            ("is below", each.probability_below) if each.threshold < 0 else ("exceeds", each.probability)
+        ]
+    ]
+    error = data.with_error and f"Allowing for the stated measurement error: {interval_text(data.with_error)}."
+    return sentences(
+        [
+            f"Density of the normalcy score. Expected score {signed(score.expected_ns)}, {interval_text(score.hdi)}.",
+            *beyond,
+            error or "",
+            data.verdict,
+            model_caption(data.model),
+            model_warning(data.model),
+        ]
+    )

@@ -1,0 +1,108 @@
+"""What a model expects over age at one body size, and the density of one score: the numbers of the pictures."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from app.domain.patient import Patient, covariates
+from app.domain.query import Convention, MeasurementColumns, ScoreQuery
+from app.errors import UnverifiedResult
+from app.formats.rounding import significant, significant_columns
+from app.inference.executor import LoadedModel
+from app.maths.moments import Array, Intervals, Moments
+from app.maths.score import normalcy, predictive
+from app.maths.score.interval_table import MASS, MeasurementIntervals, find_intervals
+from app.schemas.answers import Hdi, Reference, Reliability
+from app.schemas.charts import Curves, QuantileCurve, ScoreDensity, ThresholdCurve
+
+AGES = 121  # of the curves, evenly over the training ages
+NARROW_MASS = 0.68  # of the inner band: from 16 to 84%
+DENSITY_POINTS = 161
+BEYOND = 0.6  # widths of the interval that the density is followed beyond its ends
+
+
+def assess_context(model: LoadedModel, patient: Patient, convention: Convention) -> Reliability:
+    """The verdict on a patient of whom no diameter is known."""
+    [reliability] = reliabilities(model, [patient], convention, context_numbers(model, [patient], (2.0,))[1])
+    return reliability
+
+
+def reference_curves(
+    model: LoadedModel, patient: Patient, convention: Convention, thresholds: tuple[float, ...]
+) -> Curves | None:
+    """Over the training ages and the patient's own, where this body size is not `not_reliable`; None if nowhere."""
+    trained = model.card.ranges.age_years
+    ages = np.union1d(np.linspace(trained.low, trained.high, AGES), [patient.age_years])
+    people = [replace(patient, age_years=significant(age)) for age in ages.tolist()]
+    moments, found = context_numbers(model, people, thresholds)
+    judged = reliabilities(model, people, convention, found)
+    rows = np.array([each.verdict != "not_reliable" for each in judged])
+    if not rows.any():
+        return None
+    narrow = predictive.interval(_rows(moments, rows), NARROW_MASS)
+    wide = Intervals(found.interval_mm.low[rows], found.interval_mm.high[rows])
+    bands = ((2.5, wide.low), (16.0, narrow.low), (84.0, narrow.high), (97.5, wide.high))
+    shown = [(person, each) for person, each in zip(people, judged, strict=True) if each.verdict != "not_reliable"]
+    return Curves(
+        tuple(person.age_years for person, _ in shown),
+        tuple(each.verdict for _, each in shown),
+        tuple(significant(each.context_hdi_width) for _, each in shown),
+        rounded_numbers(moments.m1[rows]),
+        tuple(QuantileCurve(percent, rounded_numbers(mm)) for percent, mm in bands),
+        tuple(
+            ThresholdCurve(
+                significant(t), *(rounded_numbers(quantile[k, rows]) for quantile in found.diameter_at_threshold_mm)
+            )
+            for k, t in enumerate(thresholds)
+        ),
+    )
+
+
+def score_density(query: ScoreQuery, reference: Reference, hdi: Hdi, with_error: Hdi | None) -> ScoreDensity:
+    """The exact density of NS around its interval; `reference` at full precision holds the moments."""
+    moments = Moments(
+        np.array([reference.expected_diameter_mm]),
+        np.array([reference.expected_diameter_sd_mm**2]),
+        np.log([reference.aleatoric_sd_mm]),
+        np.array([reference.aleatoric_sd_log_se**2]),
+    )
+    outer = with_error or hdi
+    low = min(hdi.low - BEYOND * hdi.width, outer.low - 0.3 * outer.width)
+    high = max(hdi.high + BEYOND * hdi.width, outer.high + 0.3 * outer.width)
+    ns = np.array([significant(at) for at in np.linspace(low, high, DENSITY_POINTS).tolist()])
+    density = normalcy.pdf(ns, query.diameter_mm, moments)
+    blurred = None
+    if with_error is not None:
+        blurred = rounded_numbers(normalcy.pdf(ns, query.diameter_mm, moments, query.measurement_sd_mm**2))
+    if not np.all(density >= 0.0):
+        raise UnverifiedResult("A density is negative.")
+    return ScoreDensity(tuple(ns.tolist()), rounded_numbers(density), blurred)
+
+
+def context_numbers(
+    model: LoadedModel, people: Sequence[Patient], thresholds: tuple[float, ...], diameter_mm: float | None = None
+) -> tuple[Moments, MeasurementIntervals]:
+    """All that the contexts give, in one vectorised pass; intervals of scores are those of the diameter, if given."""
+    moments = model.executor.predict(covariates(people, model.card.age_transform))
+    y = moments.m1 + 2.0 * np.exp(moments.m2) if diameter_mm is None else np.full_like(moments.m1, diameter_mm)
+    return moments, find_intervals(y, moments, thresholds, MASS, None)
+
+
+def reliabilities(
+    model: LoadedModel, people: Sequence[Patient], convention: Convention, found: MeasurementIntervals
+) -> list[Reliability]:
+    rules, w2 = model.reliability_rules, found.context_width
+    measured = MeasurementColumns.of([ScoreQuery(person, 0.0, convention=convention) for person in people])
+    percentile = rules.percentile(w2)
+    numbers = zip(significant_columns(w2).tolist(), significant_columns(percentile).tolist(), strict=True)
+    assessments = map(rules.assessment, rules.assess(measured, w2, percentile).tolist())
+    return [Reliability(one.verdict, *each, one.reasons) for one, each in zip(assessments, numbers, strict=True)]
+
+
+def _rows(moments: Moments, rows: Array) -> Moments:
+    return Moments(moments.m1[rows], moments.v1[rows], moments.m2[rows], moments.v2[rows])
+
+
+def rounded_numbers(values: Array) -> tuple[float, ...]:
+    return tuple([significant(value) for value in values.tolist()])

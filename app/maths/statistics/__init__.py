@@ -1,1 +1,0 @@
-"""Linear comparators, and how well a score ranks and is calibrated."""

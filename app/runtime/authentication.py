@@ -1,0 +1,46 @@
+"""From the text of a bearer credential, an API key or a JWT, to a principal. Every refusal is counted by its reason."""
+
+from datetime import datetime
+
+from app.database.keys import KEY_PREFIX
+from app.observability import Metrics
+from app.runtime.credentials import KeyRefusal, Keyring, Principal
+from app.runtime.tokens import TokenRefusal, TokenRefused, TokenVerifier
+
+
+class Authenticator:
+    def __init__(self, keyring: Keyring, tokens: TokenVerifier, metrics: Metrics) -> None:
+        self._keyring, self._tokens, self._metrics = keyring, tokens, metrics
+
+    @property
+    def is_required(self) -> bool:
+        """Whether callers need a credential: not while neither a key nor an issuer exists."""
+        return self._keyring.has_seen_keys or bool(self._tokens.issuers)
+
+    async def principal(self, presented: str, now: datetime) -> Principal | None:
+        found = await self._find(presented, now)
+        if isinstance(found, Principal):
+            return found
+        self.count(found)
+        return None
+
+    async def is_valid(self, presented: str, now: datetime) -> bool:
+        """Without using up a token for one use."""
+        if presented.startswith(KEY_PREFIX):
+            return isinstance(self._keyring.principal(presented, now), Principal)
+        try:
+            await self._tokens.verify(presented, now)
+        except TokenRefused:
+            return False
+        return True
+
+    def count(self, reason: str) -> None:
+        self._metrics.credential_refusals[reason,].inc()
+
+    async def _find(self, presented: str, now: datetime) -> Principal | KeyRefusal | TokenRefusal:
+        if presented.startswith(KEY_PREFIX):
+            return self._keyring.principal(presented, now)
+        try:
+            return await self._tokens.use(presented, now)
+        except TokenRefused as refused:
+            return refused.reason

@@ -1,0 +1,73 @@
+"""Limits for callers: a token bucket for each principal, and a lock-out for credentials that are wrong again and again.
+
+Both are counted by this process alone, on a clock that never jumps. Neither can be used against others: a bucket
+belongs to a caller that has authenticated, and a lock-out only turns 401 into 429. A valid credential always passes it.
+"""
+
+import hashlib
+import math
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from app.database.keys import key_id_of
+
+MAX_TRACKED = 10_000  # callers, or credentials that were refused
+MAX_FAILURES = 20  # of one credential from one address within the lock-out's time
+LOCK_OUT_SECONDS = 60.0
+ROUNDING = 1e-6  # tokens
+
+
+class OverRate(NamedTuple):
+    """What the headers of a 429 say."""
+
+    retry_seconds: int
+    quota: int
+    window_seconds: int
+
+
+class RateLimiter:
+    """A bucket holds `burst` tokens and is refilled at `per_second`. It is stored as the time when it will be full."""
+
+    def __init__(self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """`per_second` 0: no limit."""
+        self._per_second, self._burst, self._clock = per_second, burst, clock
+        self._full_at: dict[str, float] = {}
+
+    def take(self, name: str) -> OverRate | None:
+        """Takes a token for one request; None if there was one."""
+        if not self._per_second:
+            return None
+        now = self._clock()
+        full_at = max(self._full_at.get(name, now), now)
+        missing = 1 - self._burst + (full_at - now) * self._per_second
+        if missing > ROUNDING:
+            return OverRate(
+                math.ceil(missing / self._per_second), self._burst, math.ceil(self._burst / self._per_second)
+            )
+        if len(self._full_at) >= MAX_TRACKED:
+            self._full_at = {each: when for each, when in self._full_at.items() if when > now}
+        self._full_at[name] = full_at + 1 / self._per_second
+        return None
+
+
+class LockOuts:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures: dict[tuple[str, str], tuple[float, int]] = {}  # when the first one was, and how many
+
+    def add(self, address: str, presented: str) -> int:
+        """Counts a refused credential. Returns for how many seconds it is locked out; 0: it is not."""
+        now, who = self._clock(), (address, _identity(presented))
+        began, count = self._failures.get(who, (now, 0))
+        if now - began >= LOCK_OUT_SECONDS:
+            began, count = now, 0
+        if count == 0 and len(self._failures) >= MAX_TRACKED:
+            del self._failures[next(iter(self._failures))]  # the oldest
+        self._failures[who] = (began, count + 1)
+        return math.ceil(began + LOCK_OUT_SECONDS - now) if count >= MAX_FAILURES else 0
+
+
+def _identity(presented: str) -> str:
+    """The id of a key; of anything else a hash, so that nobody else's wrong credential counts."""
+    return key_id_of(presented) or hashlib.sha256(presented.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,39 @@
+"""Content negotiation by the `Accept` header (RFC 9110, section 12.5.1)."""
+
+from collections.abc import Sequence
+
+from fastapi import Request
+
+SVG, PNG = "image/svg+xml", "image/png"
+
+
+ANYTHING = "*/*"
+
+
+def preferred(request: Request, offered: Sequence[str]) -> str | None:
+    """The media type that the caller prefers, the first one of several equals; None if it accepts none of them.
+    Without the header everything is acceptable."""
+    accepted = dict(_ranges(", ".join(request.headers.getlist("accept")) or ANYTHING))
+    weights = [_weight(media, accepted) for media in offered]
+    return offered[weights.index(max(weights))] if any(weights) else None
+
+
+def _ranges(header: str) -> list[tuple[str, float]]:
+    """(media range, weight) of each element; an unreadable weight counts as 0."""
+    found = []
+    for element in header.split(","):
+        media, *parameters = (part.strip().lower() for part in element.split(";"))
+        weights = [part[2:] for part in parameters if part.startswith("q=")]
+        found.append((media, _number(weights[0]) if weights else 1.0))
+    return found
+
+
+def _number(text: str) -> float:
+    digits = text.replace(".", "", 1)
+    return float(text) if digits.isascii() and digits.isdigit() else 0.0
+
+
+def _weight(media: str, accepted: dict[str, float]) -> float:
+    """By the most specific range that matches."""
+    ranges = (media, f"{media.partition('/')[0]}/*", ANYTHING)
+    return next((accepted[each] for each in ranges if each in accepted), 0.0)

@@ -1,0 +1,55 @@
+"""The Idempotency-Key of a request: a route that takes it answers by `answer_once`.
+
+A repetition gets the same body, byte for byte, with `Idempotent-Replayed: true`, and leaves a record of kind `read`,
+because somebody got a patient's score once more. Only answers are stored: a refusal frees the key.
+"""
+
+import hashlib
+import re
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from fastapi import Request
+from starlette.responses import Response
+
+from app.formats.response import encode
+from app.runtime.credentials import Caller
+from app.runtime.runtime import Runtime
+from app.schemas import problem as problems
+from app.schemas.problem import ProblemException
+from app.web.route import JSON, encoded_response
+
+HEADER = b"idempotency-key"
+KEY = re.compile(rb"[\x21-\x7e]{1,255}")
+NOT_A_KEY = "Idempotency-Key must have 1 to 255 printable ASCII characters without spaces."
+REPLAYED = {"Idempotent-Replayed": "true"}
+IDEMPOTENT = (problems.STILL_ANSWERING, problems.KEY_REUSED)
+
+
+async def answer_once(
+    request: Request, runtime: Runtime, caller: Caller, work: Callable[[], Awaitable[object]]
+) -> Response:
+    """The response of `work`; with an Idempotency-Key that was answered already, the stored one."""
+    key = next((value for name, value in request.scope["headers"] if name == HEADER), None)
+    if key is None:
+        return encoded_response(await work())
+    if not KEY.fullmatch(key):
+        raise ProblemException(problems.BAD_REQUEST, detail=NOT_A_KEY)
+
+    async def encoded() -> bytes:
+        return encode(await work())
+
+    fingerprint = await _fingerprint(request)
+    answer = await runtime.answers.answer(caller.principal, key, fingerprint, encoded, caller.deadline)
+    if answer.is_repeated:
+        original = {"repeats": msgspec.json.decode(answer.body)["request_id"]}
+        record = caller.new_record("read", runtime.clock(), input=original, output={"records": 0})
+        await runtime.writer.write([record], caller.deadline)
+    return Response(answer.body, headers=REPLAYED if answer.is_repeated else None, media_type=JSON)
+
+
+async def _fingerprint(request: Request) -> bytes:
+    """Of what was asked: another route or another body is another request."""
+    scope = request.scope
+    parts = [scope["method"].encode(), scope["raw_path"], scope["query_string"], await request.body()]
+    return hashlib.sha256(b"\0".join(parts)).digest()

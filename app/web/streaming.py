@@ -1,0 +1,83 @@
+"""Bodies of batches: read whole up to a limit or as a stream, and responses that leave while the request arrives.
+
+A stream has idle deadlines only. The client sets the pace: while it does not read, nothing more is read from it.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import structlog
+from fastapi import Request
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from app.errors import NormalcyError
+from app.observability import describe_failure
+from app.schemas import problem as problems
+from app.schemas.problem import ProblemException, problem_body
+from app.web.error_handlers import problem_exception
+
+Json = dict[str, Any]
+
+IDLE_DEADLINE = "idle_deadline"  # in the scope: a function of the protocol, see `app.web.protocol`
+
+
+def use_idle_deadline(request: Request) -> None:
+    """From now on the body may take any time, as long as it keeps arriving."""
+    request.scope.get(IDLE_DEADLINE, lambda: None)()
+
+
+async def chunks(request: Request) -> AsyncIterator[bytes]:
+    """The body as it arrives. Raises ClientDisconnect."""
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        if body := message.get("body", b""):
+            yield body
+        more = message.get("more_body", False)
+
+
+async def whole_body(request: Request, largest: int) -> bytes:
+    """Counted while it arrives, so that nothing larger is ever held in memory."""
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > largest:
+        raise ProblemException(problems.BATCH_TOO_LARGE)
+    body = bytearray()
+    async for chunk in chunks(request):
+        body += chunk
+        if len(body) > largest:
+            raise ProblemException(problems.BATCH_TOO_LARGE)
+    return bytes(body)
+
+
+class StreamedResponse(Response):
+    """Sends parts as they are made. A failure after the first one ends the stream with a line that describes it."""
+
+    def __init__(
+        self, first: bytes, rest: AsyncIterator[bytes], media_type: str, problem_line: Callable[[Json], bytes]
+    ) -> None:
+        super().__init__(media_type=media_type)
+        del self.headers["content-length"]
+        self._first, self._rest, self._problem_line = first, rest, problem_line
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self._first, "more_body": True})
+        try:
+            async for part in self._rest:
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+        except NormalcyError as error:
+            last = self._problem_line(_problem(scope, error))
+            await send({"type": "http.response.body", "body": last, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _problem(scope: Scope, error: NormalcyError) -> Json:
+    request_id: str = scope["state"]["request_id"]
+    found = problem_exception(error)
+    log = structlog.get_logger("web")
+    log.error("stream ended", request_id=request_id, route=scope["route"].path, **describe_failure(error))
+    return problem_body(found.problem, request_id, found.errors, found.detail)

@@ -1,0 +1,346 @@
+# ruff: noqa: S608 - statements of our own
+"""Signed checkpoints: what their writer signs and when, and what verification with a public key finds."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from app.audit.author import FOLDER, Author, CheckpointLog, chains_to_adopt, open_author
+from app.audit.chain import genesis, link, new_chain, seal
+from app.audit.records import Record, encode
+from app.audit.signed_checkpoint import INTERVAL, OwnEnd, Signer, read_body, read_line, render_line
+from app.audit.signing_key import KEY_FILE, SigningKey, load_signing_key
+from app.audit.writer import AuditWriter
+from app.clock import month_of, timestamp, utc_now
+from app.database.checkpoints import CheckpointRow, add_checkpoints, stream_checkpoints
+from app.database.engine import Database
+from app.database.records import AuditRow, ChainHead, add_records
+from app.errors import InvalidSettings, NormalcyError
+from app.observability import make_metrics
+from app.services.signing_keys import rotate_signing_key
+from app.services.verify_audit import AuditVerification, verify_audit, write_checkpoint
+from app.settings import Settings, load_settings
+from tests.audit.recording import FACTS, all_rows, score
+from tests.cli.running import tamper
+
+pytestmark = pytest.mark.anyio
+
+LATER = 2 * INTERVAL + timedelta(seconds=1)
+SAME_CHAIN = "chain_id IN (SELECT chain_id FROM audit_records WHERE request_id = 'audited')"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = utc_now()
+
+    def __call__(self) -> object:
+        return self.now
+
+
+async def open_one(settings: Settings, database: Database, clock: Clock | None = None) -> AuditWriter:
+    author = await open_author(settings, database, FACTS)
+    writer = AuditWriter(database.appender(), author, make_metrics(), clock=clock or Clock())  # type: ignore[arg-type]
+    await writer.start(await chains_to_adopt(database))
+    return writer
+
+
+async def write(settings: Settings, database: Database, count: int = 4) -> None:
+    """As a service that starts, writes and stops."""
+    writer = await open_one(settings, database)
+    for number in range(count):
+        await writer.write([score("audited" if number == 0 else f"request-{number}")])
+    await writer.stop()
+
+
+async def checkpoints(database: Database) -> list[CheckpointRow]:
+    async with database.reading() as connection:
+        return [row async for row in stream_checkpoints(connection)]
+
+
+async def verified(settings: Settings, file: Path | None = None) -> AuditVerification:
+    """With this installation's public key given, as an auditor does."""
+    key = load_signing_key(settings).public
+    return await verify_audit(settings, lambda *_: None, choice=file or "folder", public_keys=[key])
+
+
+def kinds(found: AuditVerification) -> list[str]:
+    return [each.damage for each in found.tampering]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.05)
+
+
+def signed_file(settings: Settings) -> Path:
+    [file] = (settings.data_dir / FOLDER).glob("signed-*.jsonl")
+    return file
+
+
+async def test_a_chain_is_signed_from_its_first_row_to_its_seal(settings: Settings, database: Database) -> None:
+    await write(settings, database)
+    adopted, first, last = (read_body(row.body) for row in await checkpoints(database))
+    assert (adopted.kind, adopted.ends) == ("found", ())
+    assert [(end.seq, end.closed) for end in first.ends] == [(1, False)]
+    assert [(end.seq, end.closed) for end in last.ends] == [(6, True)]
+    lines = signed_file(settings).read_bytes().splitlines()
+    assert [read_line(line) for line in lines] == await checkpoints(database)
+    found = await verified(settings)
+    assert (found.intact, found.signed_checkpoints, found.unsigned) == (True, 3, ())
+
+
+async def test_rows_are_signed_once_a_minute_also_when_nothing_follows(settings: Settings, database: Database) -> None:
+    clock = Clock()
+    writer = await open_one(settings, database, clock)
+    await writer.write([score("audited")])
+    assert len(await checkpoints(database)) == 2
+    [tail] = (await verified(settings)).unsigned
+    assert (tail.rows, tail.seq) == (1, 2)
+    clock.now += INTERVAL
+    async with asyncio.timeout(30):
+        while len(await checkpoints(database)) == 2:  # the idle writer signs
+            await asyncio.sleep(0.05)
+    assert read_body((await checkpoints(database))[-1].body).ends[0].seq == 2
+    clock.now += INTERVAL
+    await writer.write([score("later")])
+    assert read_body((await checkpoints(database))[-1].body).ends[0].seq == 3
+    assert (await verified(settings)).unsigned == ()
+    await writer.stop()
+
+
+async def test_the_end_of_a_chain_whose_writer_crashed_is_a_remark(settings: Settings, database: Database) -> None:
+    writer = await open_one(settings, database)
+    await writer.write([score("audited")])
+    writer._task.cancel()  # type: ignore[union-attr]  # it never seals
+    await asyncio.sleep(0)
+    writer._appender.drop()
+    await write(settings, database)
+    found = await verified(settings)
+    assert found.intact
+    assert [(tail.rows, tail.seq) for tail in found.unsigned] == [(1, 2)]
+
+
+async def append_rows(database: Database, at_seconds: float, sealed: bool = False) -> None:
+    """As somebody without the key would continue a chain, hashes and all."""
+    rows = [row for row in await all_rows(database) if row.request_id != "other"]
+    last = rows[-1]
+    when = utc_now() + timedelta(seconds=at_seconds)
+    records = [encode(score("forged", at=when)), *([seal(utc_now())] if sealed else [])]
+    async with database.writing() as connection:
+        await add_records(connection, link(last.head, records)[0])
+
+
+@pytest.mark.parametrize(("at_seconds", "sealed"), [(0.0, True), (LATER.total_seconds(), False)])
+async def test_rows_that_the_writer_cannot_have_left_unsigned_are_found(
+    settings: Settings, database: Database, at_seconds: float, sealed: bool
+) -> None:
+    writer = await open_one(settings, database)
+    await writer.write([score("audited")])
+    writer._task.cancel()  # type: ignore[union-attr]
+    await asyncio.sleep(0)
+    writer._appender.drop()
+    await append_rows(database, at_seconds, sealed)
+    found = await verified(settings)
+    assert kinds(found) == ["UNSIGNED"]
+    assert found.tampering[0].seq == 2
+
+
+@pytest.mark.req("REQ-087")
+async def test_a_writer_does_not_sign_what_somebody_else_appended(settings: Settings, database: Database) -> None:
+    writer = await open_one(settings, database)
+    await writer.write([score("audited")])
+    await append_rows(database, 0.0)
+    await until(lambda: writer.found_foreign_rows)
+    await writer.write([score("next")])
+    await writer.stop()
+    found = await verified(settings)
+    assert (kinds(found), found.tampering[0].seq) == (["UNSIGNED"], 3)
+
+
+@pytest.mark.req("REQ-087")
+async def test_a_chain_that_no_writer_signed_is_found_whenever_it_says_it_was_opened(
+    settings: Settings, database: Database
+) -> None:
+    await write(settings, database)
+    for age in (timedelta(), timedelta(days=20)):
+        when = utc_now() - age
+        head = new_chain(month_of(utc_now()))
+        rows = link(head, [genesis(head, when, FACTS), encode(score("forged", at=when)), seal(when)])[0]
+        async with database.writing() as connection:
+            await add_records(connection, rows)
+    assert kinds(await verified(settings)) == ["UNKNOWN_CHAIN", "UNKNOWN_CHAIN"]
+
+
+async def test_chains_from_before_the_first_signature_are_adopted(settings: Settings, database: Database) -> None:
+    head = new_chain(month_of(utc_now()))
+    rows = link(head, [genesis(head, utc_now(), FACTS), encode(score("old"))])[0]
+    async with database.writing() as connection:
+        await add_records(connection, rows)
+    await write(settings, database)
+    found = await verified(settings)
+    assert found.intact
+    await asyncio.to_thread(tamper, settings, "DELETE FROM audit_records WHERE request_id = 'old'")
+    assert kinds(await verified(settings)) == ["TRUNCATED"]
+
+
+async def forge(database: Database, key: SigningKey) -> None:
+    """A checkpoint of a chain that is there, by another key."""
+    row = (await all_rows(database))[-1]
+    async with database.writing() as connection:
+        await add_checkpoints(connection, [Signer(key, "x").written([OwnEnd(row.head)], utc_now())])
+
+
+async def test_a_checkpoint_of_another_key_is_found(settings: Settings, database: Database) -> None:
+    await write(settings, database)
+    await forge(database, SigningKey.generate())
+    found = await verified(settings)
+    assert kinds(found) == ["BAD_SIGNATURE"]
+    assert "was not given" in found.tampering[0].detail
+    lenient = await verify_audit(settings, lambda *_: None)
+    assert lenient.intact
+    assert any("other keys" in warning for warning in lenient.warnings)
+
+
+DAMAGE: dict[str, tuple[str, str]] = {
+    "signature": ("UPDATE audit_checkpoints SET signature = {blob} WHERE number = 2", "BAD_SIGNATURE"),
+    "body": ("UPDATE audit_checkpoints SET body = {blob} WHERE number = 2", "BAD_SIGNATURE"),
+    "column": ("UPDATE audit_checkpoints SET number = 7 WHERE number = 3", "BAD_SIGNATURE"),
+    "kind": ("UPDATE audit_checkpoints SET kind = 'found' WHERE number = 2", "BAD_SIGNATURE"),
+    "in the middle": ("DELETE FROM audit_checkpoints WHERE number = 2", "CHECKPOINT_GONE"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+async def test_a_damaged_or_missing_checkpoint_is_found_without_its_file(
+    settings: Settings, database: Database, name: str
+) -> None:
+    statement, kind = DAMAGE[name]
+    await write(settings, database)
+    signed_file(settings).unlink()
+    blob = "decode('00', 'hex')" if settings.database_url else "x'00'"
+    await asyncio.to_thread(tamper, settings, statement.format(blob=blob))
+    assert kind in kinds(await verified(settings))
+
+
+async def test_everything_that_is_gone_is_found_with_the_file(settings: Settings, database: Database) -> None:
+    await write(settings, database)
+    for statement, expected in (
+        ("DELETE FROM audit_checkpoints WHERE number = 3", {"CHECKPOINT_GONE"}),
+        (f"DELETE FROM audit_records WHERE {SAME_CHAIN} AND seq > 3", {"CHECKPOINT_GONE", "TRUNCATED"}),
+        ("DELETE FROM audit_records", {"CHECKPOINT_GONE", "VANISHED", "EMPTIED"}),
+        ("DELETE FROM audit_checkpoints", {"CHECKPOINT_GONE", "VANISHED", "EMPTIED"}),
+    ):
+        await asyncio.to_thread(tamper, settings, statement)
+        assert set(kinds(await verified(settings, signed_file(settings)))) == expected
+
+
+@pytest.mark.req("REQ-087")
+async def test_a_chain_rewritten_as_a_whole_differs_from_what_was_signed(
+    settings: Settings, database: Database
+) -> None:
+    await write(settings, database)
+    rows = await all_rows(database)
+    start = ChainHead(rows[0].month, rows[0].chain_id, 0, bytes(32))
+    changed = [encode(score("audited", status=201)) if row.request_id == "audited" else _record(row) for row in rows]
+    rewritten = link(start, changed)[0]
+    await asyncio.to_thread(tamper, settings, "DELETE FROM audit_records")
+    async with database.writing() as connection:
+        await add_records(connection, rewritten)
+    assert kinds(await verified(settings)) == ["REWRITTEN"]
+
+
+def _record(row: AuditRow) -> Record:
+    return Record(*row[3:-1])
+
+
+async def test_an_unsigned_file_is_not_accepted_with_a_public_key(settings: Settings, database: Database) -> None:
+    await write(settings, database)
+    file = settings.data_dir / "own.jsonl"
+    await write_checkpoint(settings, file)
+    assert (await verify_audit(settings, lambda *_: None, choice=file)).intact
+    assert kinds(await verified(settings, file)) == ["BAD_SIGNATURE"]
+
+
+async def test_without_any_signature_a_public_key_finds_nothing_signed(settings: Settings, database: Database) -> None:
+    head = new_chain(month_of(utc_now()))
+    async with database.writing() as connection:
+        await add_records(connection, link(head, [genesis(head, utc_now(), FACTS)])[0])
+    assert kinds(await verified(settings)) == ["UNSIGNED"]
+    assert (await verify_audit(settings, lambda *_: None)).intact
+
+
+async def test_a_new_key_is_trusted_because_the_old_one_announced_it(settings: Settings, database: Database) -> None:
+    old = load_signing_key(settings).public
+    await write(settings, database)
+    new = await rotate_signing_key(settings)
+    assert load_signing_key(settings).public.raw == new.raw != old.raw
+    await write(settings, database)
+    found = await verify_audit(settings, lambda *_: None, public_keys=[old])
+    assert (found.intact, found.signed_checkpoints) == (True, 6)
+    assert "BAD_SIGNATURE" in kinds(await verify_audit(settings, lambda *_: None, public_keys=[new]))
+
+
+async def test_a_configured_key_is_replaced_in_a_file(settings: Settings, database: Database, tmp_path: Path) -> None:
+    configured = replace(settings, signing_key=SigningKey.generate().pem.decode())
+    with pytest.raises(InvalidSettings):
+        await rotate_signing_key(configured)
+    new = await rotate_signing_key(configured, tmp_path / "new.pem")
+    assert SigningKey.from_pem((tmp_path / "new.pem").read_bytes()).public.raw == new.raw
+    assert not (settings.data_dir / KEY_FILE).exists()
+
+
+async def test_every_checkpoint_goes_to_a_second_file_too(settings: Settings, database: Database) -> None:
+    second = settings.data_dir / "elsewhere.jsonl"
+    await write(replace(settings, checkpoint_file=str(second)), database)
+    assert second.read_bytes() == signed_file(settings).read_bytes()
+
+
+async def test_a_file_that_cannot_be_written_is_tried_again(settings: Settings, database: Database) -> None:
+    in_the_way = settings.data_dir / FOLDER
+    in_the_way.write_text("no folder")
+    writer = await open_one(settings, database)
+    await until(lambda: writer.publishing_failed)
+    in_the_way.unlink()
+    await until(lambda: not writer.publishing_failed)
+    await writer.stop()
+    assert len(signed_file(settings).read_bytes().splitlines()) == 3
+
+
+@pytest.mark.req("REQ-088")
+def test_a_key_of_the_data_folder_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path)})
+    key = load_signing_key(settings)
+    assert (tmp_path / KEY_FILE).stat().st_mode & 0o777 == 0o600
+    assert load_signing_key(settings).public.raw == key.public.raw
+    os.chmod(tmp_path / KEY_FILE, 0o640)
+    with pytest.raises(NormalcyError, match="chmod 600"):
+        load_signing_key(settings)
+    configured = load_settings(
+        {"NORMALCY_DATA_DIR": str(tmp_path), "NORMALCY_SIGNING_KEY_FILE": str(tmp_path / KEY_FILE)}
+    )
+    assert load_signing_key(configured).public.raw == key.public.raw
+
+
+def test_the_time_of_rows_decides_too_when_a_clock_was_set() -> None:
+    signer = Signer(SigningKey.generate(), "x")
+    now = utc_now()
+    assert signer.is_due(now)
+    signer.confirm(signer.written([], now))
+    assert not signer.is_due(now, [timestamp(now - INTERVAL), timestamp(now)])
+    assert signer.is_due(now - timedelta(seconds=1))
+    assert signer.is_due(now, [timestamp(now), timestamp(now + INTERVAL)])
+    assert signer.is_due(now, [timestamp(now), timestamp(now - INTERVAL - timedelta(seconds=1))])
+    assert signer.is_due(now + INTERVAL)
+
+
+def test_a_line_is_what_was_signed_and_nothing_else(tmp_path: Path) -> None:
+    row = Signer(SigningKey.generate(), "x").written([OwnEnd(ChainHead("2026-11", uuid4(), 3, bytes(32)))], utc_now())
+    assert read_line(render_line(row)) == row
+    assert Author(FACTS, Signer(SigningKey.generate(), "x"), CheckpointLog(tmp_path)).log.latest_hash("x") == "0" * 64

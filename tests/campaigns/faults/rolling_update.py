@@ -1,0 +1,64 @@
+"""SIGTERM under load. Two replicas on PostgreSQL behind a balancer that honours readiness; one process on SQLite."""
+
+import asyncio
+import os
+import signal
+import time
+from functools import partial
+
+from tests.campaigns.faults.balancer import Balancer
+from tests.campaigns.faults.compare import Tally
+from tests.campaigns.faults.cycles import as_finding, recorded, run_cycles, verify
+from tests.campaigns.faults.injection import terminate
+from tests.campaigns.faults.load import Load
+from tests.campaigns.faults.row import Context, Finding
+from tests.campaigns.faults.target import running, started
+from tests.campaigns.service_process import ServiceProcess
+
+BEFORE_SECONDS = (0.1, 1.0)
+POLL_SECONDS = 0.05
+READY_SECONDS = 30.0
+
+
+async def run_behind_balancer(context: Context) -> Finding:
+    """Each cycle restarts one replica, in turn, while the other one serves. Refusals count as failed requests."""
+    tally, rng, label = Tally(), context.rng(), f"{os.getpid()}"
+    async with started(context) as target:
+        second = ServiceProcess(target.service.settings | _own_folder(target.service), context.program)
+        async with running(second):
+            replicas = (target.service, second)
+            async with Balancer(replicas) as balancer:
+                for number in context.each_cycle():
+                    replica, one = replicas[number % 2], f"{label}-{number}"
+                    async with Load(balancer, one) as load:
+                        await load.served_after(0.0)
+                        await asyncio.sleep(rng.uniform(*BEFORE_SECONDS))
+                        if code := await replica.end(signal.SIGTERM):
+                            raise RuntimeError(f"after SIGTERM the service ended with {code}")
+                        restarted = time.monotonic()
+                        await replica.start()
+                        await _until_ready(balancer, len(replicas))
+                        tally.returns.append(time.monotonic() - restarted)
+                    tally.add(load.outcomes, await recorded(target.owner_settings, one))
+        verdict = await verify(target)
+    finding = as_finding(tally, verdict, drops_connections=False)
+    failed = tally.refused + tally.unexpected + tally.unanswered
+    figures = {"failed": failed, **finding.figures}
+    return Finding(
+        tally.cycles, figures, [*finding.unmet, *([f"failed requests {failed:,}"] if failed else [])], finding.late
+    )
+
+
+run_alone = partial(run_cycles, inject=terminate)
+
+
+def _own_folder(service: ServiceProcess) -> dict[str, str]:
+    """The replicas share the key for patient references, as they must, and nothing else on the disk."""
+    folder = service.settings["NORMALCY_DATA_DIR"]
+    return {"NORMALCY_DATA_DIR": f"{folder}-2"}
+
+
+async def _until_ready(balancer: Balancer, replicas: int) -> None:
+    async with asyncio.timeout(READY_SECONDS):
+        while len(balancer.ready) < replicas:
+            await asyncio.sleep(POLL_SECONDS)

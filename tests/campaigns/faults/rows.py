@@ -1,0 +1,226 @@
+"""All rows of the campaign, in the order in which they are reported."""
+
+from functools import partial
+
+from tests.campaigns.faults import injection
+from tests.campaigns.faults.artefacts import run_artefacts
+from tests.campaigns.faults.broken_builds import run_broken_build
+from tests.campaigns.faults.clock_jumps import run_clock_jumps
+from tests.campaigns.faults.crowd import run_overload, run_slow_sockets
+from tests.campaigns.faults.cycles import REQUIRED, run_cycles
+from tests.campaigns.faults.full_disk import run_full_disk
+from tests.campaigns.faults.hostile_bytes import run_canaries, run_fuzz
+from tests.campaigns.faults.load import CLIENTS
+from tests.campaigns.faults.mutants import MUTANTS
+from tests.campaigns.faults.rolling_update import run_alone, run_behind_balancer
+from tests.campaigns.faults.row import POSTGRESQL, SQLITE, Row
+from tests.campaigns.faults.soak import run_soak
+from tests.campaigns.faults.upgrade import OLDER, run_upgrade
+
+UNDER_LOAD = (
+    f"{CLIENTS} clients request scores without pause over keep-alive connections, each request with its own id and its "
+    "own patient. At an instant drawn from the seed, "
+)
+COMPARED = (
+    " The clients go on. When scores come again, every answer with status 200 is looked up in the audit: it must be "
+    "there once, with the whole request and the whole answer. At the end `normalcy audit verify` checks every chain."
+)
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        "F1",
+        "kill -9",
+        UNDER_LOAD + "the process is killed and started again." + COMPARED,
+        REQUIRED + " (a request in flight when the process dies gets no answer). 300 cycles, 1,000 as a nightly run",
+        partial(run_cycles, inject=injection.kill_9, drops_connections=True),
+        300,
+    ),
+    Row(
+        "F2",
+        "database crashes",
+        UNDER_LOAD + "PostgreSQL is stopped in immediate mode, and started again after up to a second." + COMPARED,
+        REQUIRED,
+        partial(run_cycles, inject=injection.database_crashes),
+        100,
+        POSTGRESQL,
+    ),
+    Row(
+        "F3",
+        "connections freeze",
+        UNDER_LOAD + f"the processes that serve our connections stop for {injection.FROZEN_SECONDS} s (SIGSTOP); new "
+        "connections can be made." + COMPARED,
+        REQUIRED,
+        partial(run_cycles, inject=injection.backends_freeze),
+        100,
+        POSTGRESQL,
+    ),
+    Row(
+        "F3",
+        "database freezes",
+        UNDER_LOAD + f"all processes of PostgreSQL stop for {injection.FROZEN_SECONDS} s." + COMPARED,
+        REQUIRED,
+        partial(run_cycles, inject=injection.database_freezes),
+        100,
+        POSTGRESQL,
+    ),
+    Row(
+        "F3",
+        "black hole",
+        UNDER_LOAD
+        + f"a proxy between the service and PostgreSQL swallows every byte for {injection.FROZEN_SECONDS} s."
+        + COMPARED,
+        REQUIRED,
+        partial(run_cycles, inject=injection.network_black_hole, behind_proxy=True),
+        100,
+        POSTGRESQL,
+    ),
+    Row(
+        "F3",
+        "latency",
+        UNDER_LOAD + f"the proxy adds 2 s to every round trip for {injection.SLOW_SECONDS:.0f} s." + COMPARED,
+        REQUIRED,
+        partial(run_cycles, inject=injection.network_slow, behind_proxy=True),
+        100,
+        POSTGRESQL,
+    ),
+    Row(
+        "F3",
+        "reset",
+        UNDER_LOAD + "the proxy resets every connection, also new ones, for up to a second." + COMPARED,
+        REQUIRED,
+        partial(run_cycles, inject=injection.network_reset, behind_proxy=True),
+        100,
+        POSTGRESQL,
+    ),
+    Row(
+        "F4",
+        "file size limit",
+        UNDER_LOAD + "no file of the service may grow for a second (RLIMIT_FSIZE): needs no root." + COMPARED,
+        REQUIRED,
+        partial(run_cycles, inject=injection.disk_fills),
+        50,
+        SQLITE,
+    ),
+    Row(
+        "F4",
+        "full disk",
+        UNDER_LOAD + "another file fills the small file system (tmpfs) of the database for a second. PostgreSQL is "
+        "started again if it stopped; the service is not." + COMPARED,
+        REQUIRED,
+        run_full_disk,
+        50,
+    ),
+    Row(
+        "F6",
+        "hostile bytes",
+        "The fuzzer of `tests/fuzz`: mutated JSON, numbers, text, headers, chunks and content types on raw sockets. "
+        "`make fuzz` sends as many to SQLite, and ten times the documented requests.",
+        "0 of 5xx (a 503 counts, also if a second try succeeds), 0 resets, 0 bytes of input in answers or in the log, "
+        "every refusal is problem+json",
+        run_fuzz,
+        100_000,
+        unit="requests",
+    ),
+    Row(
+        "F9",
+        "canaries",
+        "The same requests, each with markers of its own in place of a patient's name and values, while the database "
+        "crashes again and again (SQLite: while its files may not grow), at log level debug.",
+        "0 markers in answers, log and metrics (the service sends no traces)",
+        run_canaries,
+        20_000,
+        unit="requests",
+    ),
+    Row(
+        "F10",
+        "slow sockets",
+        "16 honest clients with a key send ten requests a second each, alone and beside 1,000 sockets that send their "
+        "headers byte by byte and come back when they are closed.",
+        "at least 95% of the honest requests served, their p99 at most 3 times that without the attack, memory at "
+        "most +50 MB; the worst cycle counts",
+        run_slow_sockets,
+        5,
+    ),
+    Row(
+        "F10",
+        "overload",
+        "The same honest clients beside another caller with a key on 640 connections, ten times as many as saturate "
+        "the service, each of which sends its next request on every answer.",
+        "as for slow sockets",
+        run_overload,
+        5,
+    ),
+    Row(
+        "F11",
+        "rolling update",
+        UNDER_LOAD + "one of two replicas gets SIGTERM, ends and is started again. The clients' requests go through a "
+        "small balancer that checks readiness every 0.5 s and repeats no request.",
+        "0 failed requests (a refusal counts), and as above; *return* is the time from the start of the replica to "
+        "its readiness",
+        run_behind_balancer,
+        50,
+        POSTGRESQL,
+    ),
+    Row(
+        "F11",
+        "SIGTERM alone",
+        UNDER_LOAD + "the only process gets SIGTERM and is started again; there is no balancer." + COMPARED,
+        REQUIRED,
+        run_alone,
+        50,
+        SQLITE,
+    ),
+    Row(
+        "F12",
+        "clock jumps",
+        UNDER_LOAD + "the clock of the service jumps by ±1 s, ±1 day and ±31 days, in an order drawn from the seed "
+        "(`app/clock.py` is the only source of time; the campaign shifts it)." + COMPARED,
+        REQUIRED,
+        run_clock_jumps,
+        50,
+    ),
+    Row(
+        "F14",
+        "soak",
+        "16 clients send five requests a second each. Memory, open files, threads, tasks of the event loop and "
+        "connections to PostgreSQL are counted every 5 s; the first third of the time is not judged.",
+        "memory grows by at most 3 MB an hour, nothing else that is counted grows, every request is served",
+        run_soak,
+        30,
+        unit="minutes",
+    ),
+    Row(
+        "F15",
+        "damaged models",
+        "In turn a flipped bit, a truncated, a missing and a swapped file, and pickled objects in `posterior.npz`, "
+        "each in a copy of the shipped models; then the service starts.",
+        "it refuses to start, or refuses that site with 503 and serves the other, and names the file; no pickle is "
+        "loaded",
+        run_artefacts,
+        100,
+        SQLITE,
+    ),
+    Row(
+        "F16",
+        "upgrade and restore",
+        f"A service of commit {OLDER} fills its database under load. It gets SIGTERM, the database is migrated, this "
+        "release starts on it, and the clients go on. Then the database is dumped and restored into an empty one, and "
+        "a service goes on there. Every answer of all three is looked up in the restored database.",
+        REQUIRED + " (*return*: from the end of the older process to the first score of the newer)",
+        run_upgrade,
+        10,
+    ),
+    *(
+        Row(
+            "F18",
+            name.replace("_", " "),
+            f"A build that is broken on purpose: {mutant.broken}.",
+            "the command that must notice it fails, and prints the sign of this very defect",
+            partial(run_broken_build, name=name),
+            1,
+            ("both",),
+            unit="build",
+        )
+        for name, mutant in MUTANTS.items()
+    ),
+)

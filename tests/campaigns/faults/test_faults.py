@@ -1,0 +1,162 @@
+"""The fault campaign in small: a few cycles on each database, a broken build that it must notice, and its report."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.campaigns.faults.__main__ import main
+from tests.campaigns.faults.compare import Tally
+from tests.campaigns.faults.cycles import as_finding, late, unmet
+from tests.campaigns.faults.load import NO_ANSWER, Outcome
+from tests.campaigns.faults.report import report
+from tests.campaigns.faults.results import Result, as_result, read_all, save
+from tests.campaigns.faults.row import Finding
+from tests.campaigns.faults.rows import ROWS
+from tests.campaigns.service_process import Verdict
+
+REQUEST = {"age_years": 55.0, "diameter_mm": 41.0}
+MODEL = {"site": "SoV", "version": "1.0.0", "sha256": "ab"}
+SERVICE = {"version": "0.1.0"}
+AT = "2026-11-16T11:10:35.475Z"
+COMPARED: dict[str, Any] = {
+    "score": {"expected_ns": 1.9}, "score_with_measurement_error": None, "reference": {}, "comparators": {},
+    "reliability": {"verdict": "ok"}, "advisories": [], "summary": {"clinician": "one sentence"},
+}  # fmt: skip
+OUTPUT = COMPARED | {"service": SERVICE}
+RECORD: dict[str, Any] = {"request_id": "a", "at": AT, "input": REQUEST, "model": MODEL, "output": OUTPUT}
+ANSWER = COMPARED | {"request_id": "a", "provenance": {"model": MODEL, "service": SERVICE, "computed_at": AT}}
+SERVED = Outcome("a", REQUEST, 0.0, 0.25, 200, json.dumps(ANSWER).encode())
+REFUSED = replace(SERVED, request_id="b", status=503, seconds=2.0)
+CUT_OFF = replace(SERVED, request_id="c", status=NO_ANSWER)
+KILLS = next(row for row in ROWS if row.slug == "F1-kill-9")
+
+
+def run(results: Path, *arguments: str) -> int:
+    return main([*arguments, "--results", str(results), "--seed", "7"])
+
+
+@pytest.mark.postgres
+@pytest.mark.req("REQ-072")
+def test_kill_9_under_load_loses_no_acknowledged_score(tmp_path: Path) -> None:
+    run(tmp_path, "--only", "F1", "--cycles", "1")
+    found = read_all(tmp_path)
+    assert found.keys() == {("F1-kill-9", "SQLite"), ("F1-kill-9", "PostgreSQL")}
+    for result in found.values():
+        assert result.unmet == []
+        assert (result.cycles, result.figures["chains"], result.figures["broken"]) == (1, 2, 0)
+        assert int(result.figures["acknowledged"]) > 20
+
+
+@pytest.mark.postgres
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the network drops its own connections
+def test_a_silent_network_loses_no_acknowledged_score(tmp_path: Path) -> None:
+    run(tmp_path, "--only", "F3-black-hole", "--cycles", "1")
+    [found] = read_all(tmp_path).values()
+    assert found.unmet == []
+    assert int(found.figures["refused (503)"]) > 0
+
+
+def test_a_build_that_acknowledges_before_the_commit_is_noticed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mutant = ("--only", "F4-file-size-limit", "--cycles", "1", "--mutant", "acknowledge_before_commit")
+    assert run(tmp_path, *mutant) == 1
+    printed = capsys.readouterr().out
+    assert "NOT HELD: missing" in printed
+    assert "broken 0" in printed  # the chain alone does not show it
+    assert read_all(tmp_path) == {}
+
+
+def tally_of(outcomes: list[Outcome], *records: dict[str, Any]) -> Tally:
+    tally, by_id = Tally(), {record["request_id"]: [r for r in records if r == record] for record in records}
+    tally.add(outcomes, by_id)
+    return tally
+
+
+def test_what_a_client_got_is_compared_with_the_record() -> None:
+    good = tally_of([SERVED, REFUSED, CUT_OFF], RECORD, RECORD | {"request_id": "c"})
+    assert (good.acknowledged, good.missing, good.duplicated, good.different) == (1, 0, 0, 0)
+    assert (good.refused, good.unanswered, good.unacknowledged) == (1, 1, 1)
+    assert (good.slowest_refusal, good.slowest_answer) == (2.0, 2.0)
+    assert tally_of([SERVED]).missing == 1
+    assert tally_of([SERVED], RECORD, RECORD).duplicated == 1
+    assert tally_of([replace(SERVED, status=500)]).unexpected == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"input": REQUEST | {"diameter_mm": 42.0}},
+        {"output": OUTPUT | {"score": {"expected_ns": 1.8}}},
+        {"output": OUTPUT | {"service": {"version": "0.2.0"}}},
+        {"model": MODEL | {"version": "1.1.0"}},
+        {"at": "2026-11-16T11:10:36.475Z"},
+    ],
+)
+def test_a_record_that_says_something_else_is_noticed(changed: dict[str, Any]) -> None:
+    assert tally_of([SERVED], RECORD | changed).different == 1
+
+
+GOOD = Tally(cycles=3, acknowledged=900, returns=[1.0, 1.0, 1.0])
+INTACT = Verdict(0, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("tally", "verdict", "named"),
+    [
+        (replace(GOOD, missing=1), INTACT, "missing 1"),
+        (replace(GOOD, duplicated=2), INTACT, "duplicated 2"),
+        (replace(GOOD, different=1), INTACT, "different 1"),
+        (replace(GOOD, unexpected=1), INTACT, "other status 1"),
+        (replace(GOOD, unanswered=1), INTACT, "unanswered 1"),
+        (replace(GOOD, slowest_refusal=2.6), INTACT, "slowest refusal 2.60 s"),
+        (replace(GOOD, slowest_answer=3.1), INTACT, "slowest answer 3.10 s"),
+        (replace(GOOD, returns=[1.0, 1.0, 5.1]), INTACT, "slowest return 5.10 s"),
+        (replace(GOOD, returns=[1.0]), INTACT, "no score after the fault 2"),
+        (replace(GOOD, acknowledged=0), INTACT, "nothing acknowledged"),
+        (GOOD, Verdict(1, 3, 1), "broken chains 1; exit of verify 1"),
+    ],
+)
+def test_an_unmet_requirement_is_named(tally: Tally, verdict: Verdict, named: str) -> None:
+    assert "; ".join(unmet(tally, verdict) + late(tally)) == named
+    assert f"**no**: {named} |" in "\n".join(reported(as_finding(tally, verdict, drops_connections=False)))
+
+
+def a_result(finding: Finding) -> Result:
+    return as_result(KILLS, "SQLite", 7, finding, AT)
+
+
+def reported(finding: Finding) -> list[str]:
+    return report({("F1-kill-9", "SQLite"): a_result(finding)}, ["header"])
+
+
+def test_a_held_row_says_how_many_cycles_it_ran() -> None:
+    tally = replace(GOOD, unanswered=24, returns=[1.0, 2.0, 4.0])
+    lines = reported(as_finding(tally, INTACT, drops_connections=True))
+    assert "| F1-kill-9 | SQLite | 3 | 300 cycles | 7 | yes, in fewer than asked for |" in lines
+    assert "| F1-kill-9 | PostgreSQL | not yet | 300 cycles | – | – |" in lines
+    assert any("| 2.00 s | 4.00 s |" in line for line in lines)
+
+
+def test_a_row_that_has_a_result_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = a_result(Finding(300, {"missing": 0}))
+    save(tmp_path, result)
+    assert run(tmp_path, "--only", "F1", "--database", "SQLite") == 0
+    assert "has a result" in capsys.readouterr().err
+    assert read_all(tmp_path) == {("F1-kill-9", "SQLite"): result}
+
+
+def test_the_report_is_written_from_the_results_alone(tmp_path: Path) -> None:
+    save(tmp_path, a_result(Finding(300, {"missing": 0, "slowest return": "2.00 s"})))
+    assert main(["--render", "--results", str(tmp_path), "--docs", str(tmp_path / "..")]) == 0
+    assert "| SQLite | 300 | 0 | 2.00 s |" in (tmp_path / "../faults.md").read_text()
+    [found] = msgspec.json.decode((tmp_path / "../faults.json").read_bytes())
+    assert found["cycles"] == 300
+
+
+def test_the_names_of_the_rows_are_different() -> None:
+    assert len({row.slug for row in ROWS}) == len(ROWS)

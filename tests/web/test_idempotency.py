@@ -1,0 +1,105 @@
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app.clock import timestamp, utc_now
+from app.database.engine import Database
+from app.database.idempotent_answers import delete_expired
+from app.errors import AuditUnavailable
+from app.services import score_measurements
+from app.settings import Settings
+from tests.web.serving import MAN, READING, SCORE, Running, bearer, create_key, on_database, serving
+
+ONCE = {"Idempotency-Key": "5f8f1c1e-6a5b-4c62-9d0f-0c8d3b6f2a11"}
+STUDY = {**MAN, "measurements": [{"site": "SoV", "diameter_mm": 41}, {"site": "AA", "diameter_mm": 37}]}
+
+
+def test_a_repeated_request_gets_the_first_answer_and_no_second_score_record(running: Running) -> None:
+    first = running.score(headers=ONCE | {"X-Request-ID": "first"})
+    again = running.score(headers=ONCE | {"X-Request-ID": "again"})
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert again.content == first.content
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert again.headers["X-Request-ID"] == "again"
+    assert "Idempotent-Replayed" not in first.headers
+    assert [record.request_id for record in running.records("score")] == ["first"]
+    [read] = running.records("read")
+    assert (read.request_id, read.input) == ("again", {"repeats": "first"})
+
+
+def test_a_study_is_answered_once_too(running: Running) -> None:
+    first, again = (running.score(STUDY, "/v1/studies/score", headers=ONCE) for _ in range(2))
+    assert first.content == again.content
+    assert len(running.records("score")) == 2
+
+
+def test_another_body_or_address_with_the_same_key_is_refused(running: Running) -> None:
+    assert running.score(headers=ONCE).status_code == 200
+    for body, path in (({**READING, "diameter_mm": 42}, SCORE), (READING, "/v1/sites/AA/score")):
+        refused = running.score(body, path, headers=ONCE)
+        assert refused.status_code == 422
+        assert refused.json()["type"].endswith("key-reused")
+    assert len(running.records("score")) == 1
+
+
+def test_of_many_at_once_one_is_scored_and_the_others_wait_or_get_its_answer(running: Running) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: running.score(headers=ONCE), range(16)))
+    assert {answer.status_code for answer in answers} <= {200, 409}
+    assert len({answer.content for answer in answers if answer.status_code == 200}) == 1
+    for answer in answers:
+        if answer.status_code == 409:
+            assert answer.json()["type"].endswith("still-answering")
+            assert answer.headers["Retry-After"] == "1"
+    assert len(running.records("score")) == 1
+
+
+def test_a_key_belongs_to_its_caller(settings: Settings, models_dir: Path) -> None:
+    keys = [create_key(settings, ["score"]) for _ in range(2)]
+    with serving(settings, models_dir) as running:
+        answers = [running.score(headers=ONCE | bearer(key)) for key in keys]
+        assert "Idempotent-Replayed" not in answers[1].headers
+        assert len(running.records("score")) == 2
+
+
+def test_another_replica_has_the_answer_too(settings: Settings, models_dir: Path) -> None:
+    with serving(settings, models_dir) as running:
+        first = running.score(headers=ONCE)
+    with serving(settings, models_dir) as running:  # SQLite serves one process at a time
+        again = running.score(headers=ONCE)
+        assert again.content == first.content
+        assert again.headers["Idempotent-Replayed"] == "true"
+
+
+def test_an_error_frees_the_key(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise AuditUnavailable
+
+    with monkeypatch.context() as broken:
+        broken.setattr(score_measurements, "score_measurement", fail)
+        assert running.score(headers=ONCE).status_code == 503
+    assert running.score({**READING, "diameter_mm": -1}, headers=ONCE).status_code == 422
+    answer = running.score(headers=ONCE)
+    assert answer.status_code == 200
+    assert "Idempotent-Replayed" not in answer.headers
+
+
+def test_after_a_day_the_key_is_free_and_the_answer_deleted(running: Running) -> None:
+    assert running.score(headers=ONCE).status_code == 200
+
+    async def deleted(database: Database) -> list[int]:
+        async with database.writing() as connection:
+            after = [timedelta(hours=23), timedelta(hours=24, minutes=1)]
+            return [await delete_expired(connection, timestamp(utc_now() + each)) for each in after]
+
+    assert on_database(running.settings, deleted) == [0, 1]
+    assert "Idempotent-Replayed" not in running.score(headers=ONCE).headers
+
+
+@pytest.mark.parametrize("key", ["", "a b", "x" * 256, "\u00e9"])
+def test_what_is_no_key_is_refused(shared: Running, key: str) -> None:
+    refused = shared.score(headers=[(b"Idempotency-Key", key.encode("latin-1"))])
+    assert refused.status_code == 400
+    assert "Idempotency-Key" in refused.json()["detail"]

@@ -1,0 +1,74 @@
+"""Limits for callers, over HTTP. How requests are read within limits is in test_protocol.py and test_pipelining.py."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.runtime.rate_limits import MAX_FAILURES
+from app.settings import Settings
+from app.web import security
+from tests.web.serving import Running, bearer, create_key, serving
+
+
+def slowly(settings: Settings, burst: int) -> Settings:
+    """No bucket is refilled while the test runs."""
+    return replace(settings, rate_per_second=0.001, rate_burst=burst)
+
+
+@pytest.mark.req("REQ-106")
+def test_a_caller_over_its_rate_is_refused_and_others_are_not(settings: Settings, models_dir: Path) -> None:
+    keys = [create_key(settings, ["score", "model:read"]) for _ in range(2)]
+    with serving(slowly(settings, 3), models_dir) as running:
+        assert [running.score(headers=bearer(keys[0])).status_code for _ in range(3)] == [200] * 3
+        refused = running.client.get("/v1/sites", headers=bearer(keys[0]))
+        assert refused.status_code == 429
+        assert refused.headers["Content-Type"] == "application/problem+json"
+        assert refused.json()["type"].endswith("over-rate")
+        seconds = refused.headers["Retry-After"]
+        assert 0 < int(seconds) <= 1000
+        assert refused.headers["RateLimit"] == f'"requests";r=0;t={seconds}'
+        assert refused.headers["RateLimit-Policy"] == '"requests";q=3;w=3000'
+        assert running.score(headers=bearer(keys[1])).status_code == 200
+        assert running.client.get("/health/ready", headers=bearer(keys[0])).status_code == 200
+    [record] = running.records("refusal")
+    assert (record.principal, record.status) == (keys[0].split("_")[1], 429)
+    assert len(running.records("score")) == 4
+
+
+def test_this_machine_without_a_credential_is_not_limited(settings: Settings, models_dir: Path) -> None:
+    with serving(slowly(settings, 1), models_dir) as running:
+        assert {running.client.get("/v1/sites").status_code for _ in range(10)} == {200}
+
+
+def test_a_request_without_the_scope_takes_no_token(settings: Settings, models_dir: Path) -> None:
+    key = create_key(settings, ["score"])
+    with serving(slowly(settings, 1), models_dir) as running:
+        assert {running.client.get("/v1/sites", headers=bearer(key)).status_code for _ in range(5)} == {403}
+        assert running.score(headers=bearer(key)).status_code == 200
+
+
+def statuses(running: Running, credential: str, times: int) -> Counter[int]:
+    return Counter(running.score(headers=bearer(credential)).status_code for _ in range(times))
+
+
+@pytest.mark.req("REQ-107")
+def test_a_wrong_credential_is_locked_out_and_the_right_one_never(
+    settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security, "BURST", 10_000)  # nothing waits
+    good, other = create_key(settings, ["score"]), create_key(settings, ["score"])
+    wrong = good[:-1] + ("A" if good[-1] != "A" else "B")
+    unknown = f"nsk_{'z' * 8}_{good[13:]}"
+    with serving(settings, models_dir) as running:
+        for credential in (wrong, unknown):  # no difference between the two
+            assert statuses(running, credential, MAX_FAILURES + 5) == {401: MAX_FAILURES, 429: 5}
+        locked_out = running.score(headers=bearer(wrong))
+        assert 0 < int(locked_out.headers["Retry-After"]) <= 60
+        assert "RateLimit" not in locked_out.headers
+        assert running.score(headers=bearer(good)).status_code == 200  # the owner of the key, at the same address
+        assert running.score(headers=bearer(other)).status_code == 200
+        assert running.score().status_code == 401
+        counted = running.runtime.metrics.registry.get_sample_value
+        assert counted("normalcy_credential_refusals_total", {"reason": "locked_out"}) == 11

@@ -1,0 +1,431 @@
+#!/usr/bin/env python3
+"""Verify an audit without Normalcy: written from docs/auditors.md, with the standard library and `cryptography` alone.
+
+    python3 verify_audit.py normalcy.sqlite3 [--checkpoint FILE]... [--public-key FILE]...
+    python3 verify_audit.py audit.csv --signed signed.csv [--checkpoint FILE]... [--public-key FILE]...
+
+The CSV files are psql's exports, as the document gives them. payload_dictionary.txt must be beside this file. Exit
+code 0: intact; 1: damaged, one line for each chain or checkpoint that is (the first damage of each); 2: could not
+check. Rows that are not signed yet are remarks. Without a public key signatures are not checked, and `cryptography` is
+not needed.
+"""
+
+import argparse
+import csv
+import hashlib
+import json
+import re
+import sqlite3
+import sys
+import zlib
+from collections import defaultdict
+from datetime import datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+COLUMNS = "month chain_id seq record_id request_id item kind at principal status site version payload row_hash".split()
+SIGNED_COLUMNS = "writer number kind body signature".split()
+KEYS = set("at input item kind model output principal record_id request_id route status v".split())
+BODY_KEYS = set("v kind key_id writer number previous at database root ends public_key".split())
+END_KEYS = {"month", "chain_id", "seq", "head", "closed"}
+KINDS = {"score", "refusal", "read", "key", "activation", "genesis", "seal"}
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+PREFIX = b"normalcy checkpoint v1\0"
+TWO_INTERVALS = timedelta(seconds=120)
+NO_CHECKPOINT = "0" * 64
+TABLE = "the table"
+
+
+def is_sqlite(path):
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
+
+
+def open_sqlite(path):
+    """One transaction for both tables: a service may be writing."""
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    connection.text_factory = lambda content: content.decode("utf-8", "backslashreplace")
+    connection.execute("BEGIN")
+    return connection
+
+
+def table_of_sqlite(connection, table, columns):
+    for row in connection.execute(f"SELECT {', '.join(columns)} FROM {table}"):
+        yield dict(zip(columns, row, strict=True))
+
+
+def table_of_csv(path, columns, numbers, blobs):
+    csv.field_size_limit(2**30)
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            cells = {name: row[name] or None for name in columns}
+            yield {
+                **cells,
+                **{name: int(row[name]) if row[name] else None for name in numbers},
+                **{name: bytes.fromhex(row[name]) for name in blobs},
+            }
+
+
+def lenient(row):
+    """SQLite stores any type in any column: a value of the wrong type becomes one that is never written."""
+    for name in {"payload", "row_hash", "body", "signature"} & row.keys():
+        row[name] = row[name] if isinstance(row[name], bytes) else b""
+    for name in {"seq", "number"} & row.keys():
+        row[name] = row[name] if isinstance(row[name], int) else -1
+    for name in {"month", "kind", "at"} & row.keys():
+        row[name] = str(row[name])
+    return row
+
+
+def records(path, connection):
+    if connection:
+        return map(lenient, table_of_sqlite(connection, "audit_records", COLUMNS))
+    rows = table_of_csv(path, COLUMNS, ("seq", "item", "status"), ("payload", "row_hash"))
+    return ({**row, "principal": row["principal"] or ""} for row in rows)
+
+
+def signed_rows(export, connection):
+    """The rows of audit_checkpoints, from the SQLite file or from psql's export of that table."""
+    if connection:
+        return map(lenient, table_of_sqlite(connection, "audit_checkpoints", SIGNED_COLUMNS))
+    return table_of_csv(export, SIGNED_COLUMNS, ("number",), ("body", "signature")) if export else iter(())
+
+
+def inflated(stored):
+    """The payload as it was hashed. What cannot be inflated is returned unchanged, and its hash does not match."""
+    if stored[:1] == b"{":
+        return stored
+    stream = zlib.decompressobj(zdict=Path(__file__).with_name("payload_dictionary.txt").read_bytes())
+    try:
+        payload = stream.decompress(stored)
+    except zlib.error:
+        return stored
+    return payload if stream.eof and not stream.unused_data else stored
+
+
+def row_hash(previous, chain_id, seq, record_id, payload):
+    digest = hashlib.sha256(payload).digest()
+    return hashlib.sha256(
+        b"v1\0" + previous + chain_id.bytes + seq.to_bytes(8, "big") + record_id.bytes + digest
+    ).digest()
+
+
+def is_version_1(payload):
+    objects = (payload["model"], payload["input"], payload["output"])
+    return (
+        payload.keys() == KEYS
+        and payload["v"] == 1
+        and payload["kind"] in KINDS
+        and TIME.fullmatch(payload["at"])
+        and all(value is None or isinstance(value, dict) for value in objects)
+    )
+
+
+def payload_problem(row):
+    try:
+        payload = json.loads(row["payload"])
+        if not is_version_1(payload):
+            raise ValueError
+        model = payload["model"] or {"site": None, "version": None}
+        said = {**payload, "record_id": UUID(payload["record_id"]), "site": model["site"], "version": model["version"]}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return "the payload is not a record of version 1"
+    if row["seq"] == 1 and payload["kind"] != "genesis":
+        return "the chain does not start with a genesis"
+    if payload["kind"] == "genesis":
+        said["month"] = (payload["input"] or {}).get("month")
+    derived = [name for name in COLUMNS if name in said]
+    different = [
+        name for name in derived if said[name] != (parse_uuid(row[name]) if name == "record_id" else row[name])
+    ]
+    return f"columns differ from the payload: {', '.join(different)}" if different else None
+
+
+def parse_uuid(text):
+    """In SQLite only the spelling that the format gives counts: another one is another key."""
+    try:
+        found = UUID(text)
+    except (ValueError, TypeError, AttributeError):
+        return UUID(int=0)
+    return found if text in (str(found), found.hex) else UUID(int=0)
+
+
+def order_problem(row, number, rows, sealed):
+    if row["month"] != rows[0]["month"]:
+        return row["seq"], "FORK", "the chain is in two months"
+    if row["seq"] < number:
+        return row["seq"], "FORK", "a number twice"
+    if row["seq"] > number:
+        return number, "GAP", "missing"
+    return (number, "AFTER_SEAL", "follows the seal") if sealed else None
+
+
+def row_problem(row, number, previous):
+    chain_id, record_id = parse_uuid(row["chain_id"]), parse_uuid(row["record_id"])
+    if row["row_hash"] != row_hash(previous, chain_id, number, record_id, row["payload"]):
+        return number, "MUTATED", "not what was hashed"
+    problem = payload_problem(row)
+    if problem:
+        return number, "UNKNOWN_CHAIN" if "genesis" in problem else "MUTATED", problem
+    return None
+
+
+def chain_problem(rows, covered):
+    """The first damage of a chain as (row, kind, words). `covered`: by number, the hashes of checkpoints."""
+    previous, sealed, number = bytes(32), False, 0
+    rows = sorted(rows, key=lambda row: (row["month"], row["seq"]))
+    for number, row in enumerate(rows, 1):
+        problem = order_problem(row, number, rows, sealed) or row_problem(row, number, previous)
+        if problem:
+            return problem
+        if covered.get(number, {row["row_hash"]}) != {row["row_hash"]}:
+            return number, "REWRITTEN", "a checkpoint has another hash"
+        previous, sealed = row["row_hash"], row["kind"] == "seal"
+    last = max(covered, default=0)
+    return (number + 1, "TRUNCATED", f"missing; a checkpoint covers {last} rows") if number < last else None
+
+
+def merkle(leaves):
+    if len(leaves) < 2:
+        return hashlib.sha256(b"\0" + leaves[0] if leaves else b"").digest()
+    k = 1
+    while 2 * k < len(leaves):
+        k *= 2
+    return hashlib.sha256(b"\1" + merkle(leaves[:k]) + merkle(leaves[k:])).digest()
+
+
+def root_of(ends):
+    leaves = [chain.bytes + seq.to_bytes(8, "big", signed=True) + head + m.encode() for chain, seq, head, m in ends]
+    return merkle(leaves).hex()
+
+
+def ends_of(lines):
+    return [(UUID(line["chain_id"]), line["seq"], bytes.fromhex(line["head"]), line["month"]) for line in lines]
+
+
+def unsigned_ends(path):
+    header, *lines = map(json.loads, path.read_text("utf-8").splitlines())
+    ends = ends_of(lines)
+    if header["v"] != 1 or header["chains"] != len(ends) or header["root"] != root_of(ends):
+        raise ValueError(f"{path} does not match its own root: it was cut or edited")
+    return ends
+
+
+def signed_lines(path):
+    """The lines of a file of signed checkpoints; None if it is an unsigned one."""
+    lines = path.read_text("utf-8").splitlines()
+    if not lines or not ('"body"' in lines[0] and '"signature"' in lines[0]):
+        return None
+    found = []
+    for line in lines:
+        try:
+            line = json.loads(line)
+            found.append({"body": line["body"].encode(), "signature": bytes.fromhex(line["signature"])})
+        except (ValueError, TypeError, KeyError, AttributeError):
+            found.append({"body": b"", "signature": b""})
+    return found
+
+
+def read_body(content):
+    """The body of a signed checkpoint with its ends, or None if it is not as the format says."""
+    try:
+        body = json.loads(content)
+        ends = ends_of(body["ends"])
+        is_right = (
+            body.keys() == BODY_KEYS
+            and body["v"] == 1
+            and body["kind"] in ("written", "found", "key")
+            and all(end.keys() == END_KEYS for end in body["ends"])
+            and body["root"] == root_of(ends)
+        )
+        body["writer"] = UUID(body["writer"])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        return None
+    return {**body, "pairs": ends} if is_right else None
+
+
+class Keys:
+    """The public keys that are trusted, by their ids."""
+
+    def __init__(self, paths):
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+        self.keys = {}
+        for path in paths:
+            self.add(load_pem_public_key(path.read_bytes()).public_bytes_raw())
+
+    def add(self, raw):
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        self.keys[hashlib.sha256(raw).hexdigest()[:16]] = Ed25519PublicKey.from_public_bytes(raw)
+
+    def problem(self, body, row):
+        from cryptography.exceptions import InvalidSignature
+
+        if body["key_id"] not in self.keys:
+            return "signed by a key that was not given"
+        try:
+            self.keys[body["key_id"]].verify(row["signature"], PREFIX + row["body"])
+        except InvalidSignature:
+            return "its signature is wrong"
+        return None
+
+    def trust_successors(self, rows):
+        announced = [(body, row) for row in rows if (body := read_body(row["body"])) and body["kind"] == "key"]
+        while True:
+            before = len(self.keys)
+            for body, row in announced:
+                if self.problem(body, row) is None:
+                    self.add(bytes.fromhex(body["public_key"]))
+            if len(self.keys) == before:
+                return
+
+
+class Signatures:
+    """What trusted keys have signed, and what is wrong with checkpoints."""
+
+    def __init__(self, keys):
+        self.keys, self.problems, self.valid = keys, set(), []
+        self.hashes, self.previous = defaultdict(set), {}
+
+    def add(self, row, source):
+        body = read_body(row["body"])
+        if body is None:
+            where = f"checkpoint {row.get('number')} of writer {row.get('writer')} in {source}"
+            self.problems.add(("BAD_SIGNATURE", where, "it is not a signed checkpoint"))
+            return
+        where = f"checkpoint {body['number']} of writer {body['writer']} in {source}"
+        self.hashes[source].add(hashlib.sha256(row["body"]).hexdigest())
+        columns = "writer" in row and (parse_uuid(row["writer"]), row["number"], row["kind"])
+        if columns and columns != (body["writer"], body["number"], body["kind"]):
+            problem = "its columns differ from what was signed"
+        else:
+            problem = self.keys.problem(body, row)
+        if problem:
+            self.problems.add(("BAD_SIGNATURE", where, problem))
+            return
+        self.valid.append(body)
+        if body["previous"] != NO_CHECKPOINT:
+            self.previous.setdefault(body["previous"], where)
+
+    def finish(self):
+        known = set().union(*self.hashes.values())
+        for previous, where in self.previous.items():
+            if previous not in known:
+                self.problems.add(("CHECKPOINT_GONE", where, "the checkpoint before it is missing"))
+        in_table = self.hashes[TABLE]
+        for source, hashes in self.hashes.items():
+            if hashes - in_table:
+                self.problems.add(("CHECKPOINT_GONE", source, "the table lacks some of its checkpoints"))
+        if not self.valid:
+            self.problems.add(("UNSIGNED", TABLE, "no checkpoint is signed by a key that was given"))
+        self.found = {chain for body in self.valid if body["kind"] == "found" for chain, *_ in body["pairs"]}
+        self.has_found = any(body["kind"] == "found" for body in self.valid)
+        self.first_at = min((body["at"] for body in self.valid), default="")
+        self.latest, self.chains, self.closed = {}, {}, set()
+        for body in self.valid:
+            signed = (body["number"], body["at"])
+            self.latest[body["writer"]] = max(self.latest.get(body["writer"], signed), signed)
+            for (chain, seq, _, _), end in zip(body["pairs"], body["ends"], strict=True):
+                if body["kind"] == "written":
+                    mine = (seq, body["number"], body["at"], body["writer"])
+                    self.chains[chain] = max(self.chains.get(chain, mine), mine, key=lambda each: each[:2])
+                    self.closed |= {chain} if end["closed"] else set()
+
+    def chain_problem(self, chain, rows):
+        """The damage of rows that are not signed, or a remark (without a kind), or None."""
+        seq, _, at, writer = self.chains.get(chain, (0, 0, "", None))
+        rows = sorted(rows, key=lambda row: row["seq"])
+        after = [row for row in rows if row["seq"] > seq]
+        if not after or not self.valid:
+            return None
+        newest = max(row["at"] for row in after)
+        remark = (seq + 1, None, f"{len(after)} rows are not signed, the oldest of {min(row['at'] for row in after)}")
+        if not seq:
+            is_older = not self.has_found and rows[0]["at"] < self.first_at
+            is_known = chain in self.found or is_older
+            return remark if is_known else (1, "UNKNOWN_CHAIN", "no writer has signed this chain")
+        is_late = newest > moved(at, TWO_INTERVALS) or newest < moved(self.latest[writer][1], -TWO_INTERVALS)
+        if chain in self.closed or rows[-1]["kind"] == "seal" or is_late:
+            return seq + 1, "UNSIGNED", f"{len(after)} rows are not signed by the writer of the chain"
+        return remark
+
+
+def moved(at, by):
+    when = datetime.strptime(at, "%Y-%m-%dT%H:%M:%S.%f%z") + by
+    return when.isoformat(timespec="milliseconds")[:23] + "Z"
+
+
+def read_signatures(rows_of_table, files, keys):
+    signatures = Signatures(keys)
+    rows = [(row, TABLE) for row in rows_of_table]
+    for file in files:
+        lines = signed_lines(file)
+        if lines is None:
+            signatures.problems.add(("BAD_SIGNATURE", str(file), "the checkpoint is not signed"))
+        rows += [(row, str(file)) for row in lines or ()]
+    keys.trust_successors([row for row, _ in rows])
+    for row, source in rows:
+        signatures.add(row, source)
+    signatures.finish()
+    return signatures
+
+
+def covered_ends(files, signatures):
+    covered = defaultdict(lambda: defaultdict(set))
+    ends = [end for file in files if signed_lines(file) is None for end in unsigned_ends(file)]
+    ends += [end for body in signatures.valid for end in body["pairs"]] if signatures else []
+    for chain, seq, head, _ in ends:
+        covered[chain][seq].add(head)
+    return covered
+
+
+def verify(path, export, files, keys):
+    """How many records and chains there are, what is wrong, and remarks."""
+    connection = open_sqlite(path) if is_sqlite(path) else None
+    signatures = read_signatures(signed_rows(export, connection), files, keys) if keys else None
+    covered = covered_ends(files, signatures)
+    chains = defaultdict(list)
+    for row in records(path, connection):
+        chains[parse_uuid(row["chain_id"])].append({**row, "payload": inflated(row["payload"])})
+    of_checkpoints = sorted(signatures.problems) if signatures else []
+    problems, remarks = [(kind, f"{where}, {words}") for kind, where, words in of_checkpoints], []
+    for chain in sorted(chains.keys() | covered.keys()):
+        rows = chains.get(chain)
+        if rows is None:
+            problems.append(("VANISHED", f"chain {chain}, row 1: the whole chain is missing"))
+            continue
+        found = chain_problem(rows, covered.get(chain, {})) or (signatures and signatures.chain_problem(chain, rows))
+        if found:
+            row, kind, words = found
+            (problems if kind else remarks).append((kind, f"chain {chain}, row {row}: {words}"))
+    if covered and not chains:
+        problems.append(("EMPTIED", "there is no record at all"))
+    if connection:
+        connection.close()
+    return sum(map(len, chains.values())), len(chains), problems, [words for _, words in remarks]
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Verify an audit, independently of Normalcy.")
+    parser.add_argument("audit", type=Path, help="the SQLite file, or the CSV of the table audit_records")
+    parser.add_argument("--signed", type=Path, help="the CSV of the table audit_checkpoints")
+    parser.add_argument("--checkpoint", type=Path, action="append", default=[])
+    parser.add_argument("--public-key", type=Path, action="append", default=[])
+    arguments = parser.parse_args()
+    try:
+        keys = Keys(arguments.public_key) if arguments.public_key else None
+        count, chains, problems, remarks = verify(arguments.audit, arguments.signed, arguments.checkpoint, keys)
+    except Exception as error:
+        print(f"Could not check: {error}", file=sys.stderr)
+        return 2
+    for words in remarks:
+        print(f"remark: {words}")
+    for kind, words in problems:
+        print(f"{kind}: {words}")
+    print(f"{count} records in {chains} chains: {'damaged' if problems else 'intact'}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
