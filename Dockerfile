@@ -2,8 +2,10 @@
 # is written to.
 #   docker build -t normalcy .                        cpu, the default: NumPy, no TensorFlow
 #   docker build -t normalcy:gpu --target gpu .       TensorFlow with its CUDA libraries
+# docs/containers.md says how to pin the base by its digest.
 
-FROM debian:bookworm-slim AS python
+ARG BASE=debian:bookworm-slim
+FROM ${BASE} AS python
 RUN apt-get update \
     && apt-get install -y --no-install-recommends python3 \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log /usr/share/doc/* /usr/share/man/*
@@ -35,13 +37,14 @@ FROM python AS program
 WORKDIR /opt/normalcy
 COPY migrations migrations
 COPY app app
+COPY docs app/docs
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash app migrations
 
 FROM python AS service
 # By number, so that Kubernetes can see that it is not root.
 RUN useradd --system --uid 10001 --user-group --no-create-home --home-dir /var/lib/normalcy normalcy \
     && install -d -m 700 -o 10001 -g 10001 /var/lib/normalcy \
-    && printf '#!/opt/venv/bin/python\nfrom app.cli.main import main\n\nmain()\n' > /usr/local/bin/normalcy \
+    && printf '#!/opt/venv/bin/python\nfrom app.cli.main import main\n\nif __name__ == "__main__":\n    main()\n' > /usr/local/bin/normalcy \
     && chmod 755 /usr/local/bin/normalcy
 ENV NORMALCY_HOST=0.0.0.0 \
     NORMALCY_DATA_DIR=/var/lib/normalcy \

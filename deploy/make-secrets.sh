@@ -15,6 +15,8 @@ for login in manager service; do
     create "database_${login}_url" "postgresql://normalcy_${login}:${password}@database:5432/normalcy"
 done
 create subject_key "$(random)"
+create signing_key "$(openssl genpkey -algorithm ed25519)"
+create grafana_admin_password "$(random)"
 
 # The folder is closed to other users of this machine; inside a container, users with other ids read the files.
 chmod 444 "$folder"/*
