@@ -234,6 +234,11 @@ class UnknownKey(NormalcyError):
         self.key_id = key_id
 
 
+class KeyNotRotated(NormalcyError):
+    def __init__(self, key_id: str, reason: str) -> None:
+        super().__init__(f"Key {key_id} was not rotated: {reason}.")
+
+
 class NotInstalled(NormalcyError):
     """With the environment that has what is missing; the one of the paper has all that the others have, and more."""
 

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import structlog
@@ -23,16 +23,19 @@ from app.database.activations import Activation, add_activation, lock_activation
 from app.database.appender import check_durability
 from app.database.checkpoints import CheckpointRow, add_checkpoints
 from app.database.engine import Connection, Database
-from app.database.keys import ApiKey
+from app.database.keys import ApiKey, NewKey
 from app.database.records import AuditRow, RecordPosition, add_records
 from app.domain.card import ModelRef
-from app.errors import ActivationFailed
+from app.errors import ActivationFailed, KeyNotRotated
 from app.observability import describe_failure
 
 Json = dict[str, Any]
-CREATE, REVOKE = "normalcy keys create", "normalcy keys revoke"  # the only ways to change a key
+# The only ways to change a key.
+CREATE, ROTATE, REVOKE = "normalcy keys create", "normalcy keys rotate", "normalcy keys revoke"
+NOT_LIVE = "it is revoked or expired, create another one with `normalcy keys create`"
+EDITED = "its times were edited in the database, `normalcy audit verify` names it"
 OUT_OF_ORDER = "an activation has an id that the database did not assign; `normalcy audit verify` names it."
-KeyStep = Literal["created", "revoked", "adopted"]  # adopted: it existed before changes were recorded
+KeyStep = Literal["created", "rotated", "revoked", "adopted"]  # adopted: the record of its creation is not here
 ActivationStep = Literal["activated", "adopted"]
 
 
@@ -71,6 +74,29 @@ async def revoke_key(change: Change, key_id: str, by: str, now: datetime) -> Api
     revoked = await keys.revoke_key(change.connection, key_id, now)
     await _record(change, NewRecord("key", now, by, route=REVOKE, output=key_change("revoked", revoked)))
     return revoked
+
+
+async def rotate_key(change: Change, key_id: str, overlap: timedelta, by: str, now: datetime) -> tuple[ApiKey, NewKey]:
+    """Add a key with the same rights, and let the old one expire after `overlap`, or before if it does so anyway.
+
+    Raises UnknownKey, or KeyNotRotated.
+    """
+    old = await keys.lock_key(change.connection, key_id)
+    if not old.is_live(now):
+        raise KeyNotRotated(key_id, NOT_LIVE)
+    successor = await keys.successor_of(change.connection, key_id)
+    if successor is not None:
+        raise KeyNotRotated(key_id, f"{successor} already replaces it, rotate that one")
+    try:
+        new = keys.make_successor(old, now)
+    except ValueError as error:
+        raise KeyNotRotated(key_id, EDITED) from error
+    ends = min(filter(None, (timestamp(now + overlap), old.expires_at)))
+    ended = await keys.end_key(change.connection, old, ends)
+    await _record(change, NewRecord("key", now, by, route=ROTATE, output=key_change("rotated", ended)))
+    await _record(change, NewRecord("key", now, by, route=ROTATE, output=key_change("created", new.key)))
+    await keys.save_key(change.connection, new.key)
+    return ended, new
 
 
 async def activate(
@@ -118,6 +144,7 @@ def key_columns(key: ApiKey) -> Json:
         "created_at": key.created_at,
         "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,
+        "replaces": key.replaces,
         "secret_check": hashlib.sha256(key.secret_sha256).hexdigest(),
     }
 

@@ -4,7 +4,7 @@ Within a chain, any change, insertion, deletion or reordering is found. A tail t
 missing as a whole, is found only with checkpoints; without one, a chain without its seal is reported as open (its
 writer is still running, or died) and not as damage.
 
-Every key that is created or revoked, and every activation, is recorded in the same transaction as its row. So each row
+Every key that is created, rotated or revoked, and every activation, is recorded in the same transaction as its row. So each row
 has its record, each record its row, and their columns are equal; anything else was changed by somebody else.
 """
 
@@ -248,32 +248,40 @@ async def verify_tables(connection: Connection) -> tuple[RowFinding, ...]:
 
 def _compare_keys(rows: Sequence[ApiKey], changes: Sequence[RecordedChange]) -> list[RowFinding]:
     created: dict[str, RecordedChange] = {}
+    rotated: dict[str, RecordedChange] = {}
     revoked: dict[str, RecordedChange] = {}
     findings = []
     for change in changes:
         key_id, step = str(change.output.get("key_id")), change.output.get("step")
-        first = (created if step in CREATED_STEPS else revoked).setdefault(key_id, change)
+        of_step = created if step in CREATED_STEPS else rotated if step == "rotated" else revoked
+        first = of_step.setdefault(key_id, change)
         if step in CREATED_STEPS and first is not change:
             found = (RowDamageKind.ROW_CHANGED, KEYS, key_id, change.record_id)
             findings.append(RowFinding(*found, "a second record says that it was created"))
     present = {row.key_id: row for row in rows}
-    for key_id in sorted(present.keys() | created.keys() | revoked.keys()):
-        findings += _compare_key(key_id, present.get(key_id), created.get(key_id), revoked.get(key_id))
+    for key_id in sorted(present.keys() | created.keys() | rotated.keys() | revoked.keys()):
+        changed = (step.get(key_id) for step in (created, rotated, revoked))
+        findings += _compare_key(key_id, present.get(key_id), *changed)
     return findings
 
 
 def _compare_key(
-    key_id: str, row: ApiKey | None, created: RecordedChange | None, revoked: RecordedChange | None
+    key_id: str,
+    row: ApiKey | None,
+    created: RecordedChange | None,
+    rotated: RecordedChange | None,
+    revoked: RecordedChange | None,
 ) -> Iterator[RowFinding]:
-    recorded = created or revoked
+    recorded = created or rotated or revoked
     if row is None and recorded is not None:
         detail = "the key has a record but is not in the table"
         yield RowFinding(RowDamageKind.ROW_GONE, KEYS, key_id, recorded.record_id, detail)
     elif row is not None and created is None:
         yield RowFinding(RowDamageKind.NO_RECORD, KEYS, key_id, None, "no record says that this key was created")
     elif row is not None and created is not None:
-        expected = created.output | ({"revoked_at": revoked.output.get("revoked_at")} if revoked else {})
-        yield from _differing(KEYS, key_id, (revoked or created).record_id, key_columns(row), expected)
+        later = {"expires_at": rotated, "revoked_at": revoked}
+        expected = created.output | {name: each.output.get(name) for name, each in later.items() if each}
+        yield from _differing(KEYS, key_id, (revoked or rotated or created).record_id, key_columns(row), expected)
 
 
 def _compare_activations(rows: Sequence[Activation], changes: Sequence[RecordedChange]) -> list[RowFinding]:

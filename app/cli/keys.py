@@ -1,4 +1,4 @@
-"""`normalcy keys`: create, list and revoke API keys."""
+"""`normalcy keys`: create, list, rotate and revoke API keys."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,9 +15,10 @@ from app.settings import Settings
 if TYPE_CHECKING:
     from app.database.keys import ApiKey, NewKey
 
-group = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
+group = typer.Typer(help="Create, list, rotate and revoke API keys.", no_args_is_help=True)
 
-MAX_NAME_LENGTH = 128
+KeyIdArgument = Annotated[str, typer.Argument(help="The id of the key.")]
+NEVER_EXPIRES = "Warning: this key never expires. If it leaks, it can be used until it is revoked."
 
 
 @group.command()
@@ -35,6 +36,7 @@ def create(
     The audit records who created it.
     """
     from app.clock import utc_now
+    from app.database.keys import MAX_NAME_LENGTH
     from app.runtime.command import database_location
     from app.services.manage_keys import create_key
 
@@ -48,32 +50,36 @@ def create(
     new = run(work)
 
     def print_text() -> None:
-        typer.echo(new.text)
-        until = f"valid until {new.key.expires_at}" if new.key.expires_at else "without expiry"
-        warn(f"Key {new.key.key_id} for {name}: {', '.join(scope)}, {until}.")
+        _print_new(new)
         warn("It is not shown again. From now on every request to the service needs a key.")
 
     show({"key": new.text, **_describe(new.key, utc_now())}, json, print_text)
     if new.key.expires_at is None:
-        warn("Warning: this key never expires. If it leaks, it can be used until it is revoked.")
+        warn(NEVER_EXPIRES)
 
 
 @group.command("list")
 def list_all(json: JsonOption = False) -> None:
-    """List every key, including revoked and expired ones. Secrets are never shown."""
+    """List every key, including revoked and expired ones. Secrets are never shown.
+
+    A running service writes the time of the last use once a minute.
+    """
     from app.clock import utc_now
     from app.services.manage_keys import list_keys
 
-    keys = [_describe(key, utc_now()) for key in run(list_keys)]
+    keys = [_describe(key, utc_now()) | {"last_used_at": last_used} for key, last_used in run(list_keys)]
 
     def print_text() -> None:
         if not keys:
             say("No API key exists: requests are accepted from this machine only, without a key.")
             return
-        table = Table("id", "name", "scopes", "created", "expires", "state")
+        successors = {key["replaces"]: key["key_id"] for key in keys}
+        table = Table("id", "name", "scopes", "created", "expires", "last used", "state")
         for key in keys:
-            days = (key["created_at"][:10], (key["expires_at"] or "never")[:10])
+            days = (key["created_at"][:10], (key["expires_at"] or "never")[:10], _minute(key["last_used_at"]))
             state = f"{key['state']}, expires soon" if key["expires_soon"] else key["state"]
+            if key["key_id"] in successors:
+                state += f", replaced by {successors[key['key_id']]}"
             table.add_row(key["key_id"], escape(key["name"]), ", ".join(key["scopes"]), *days, state)
         Console().print(table)
 
@@ -81,7 +87,35 @@ def list_all(json: JsonOption = False) -> None:
 
 
 @group.command()
-def revoke(key_id: Annotated[str, typer.Argument(help="The id of the key.")], json: JsonOption = False) -> None:
+def rotate(
+    key_id: KeyIdArgument,
+    overlap_days: Annotated[
+        int, typer.Option(min=0, max=365, help="Days until the old key expires; 0: it expires at once.")
+    ] = 7,
+    json: JsonOption = False,
+) -> None:
+    """Replace a key: create one with the same name, scopes and days of validity, and let the old one expire.
+
+    The new key is printed once, as the only line on standard output. Until the old one expires both are valid. The
+    audit records who rotated it.
+    """
+    from app.clock import utc_now
+    from app.services.manage_keys import rotate_key
+
+    old, new = run(lambda settings: rotate_key(settings, principal(), key_id, overlap_days))
+
+    def print_text() -> None:
+        _print_new(new)
+        warn(f"It is not shown again. The old key {old.key_id} expires at {old.expires_at}.")
+
+    now = utc_now()
+    show({"key": new.text, **_describe(new.key, now), "old_key": _describe(old, now)}, json, print_text)
+    if new.key.expires_at is None:
+        warn(NEVER_EXPIRES)
+
+
+@group.command()
+def revoke(key_id: KeyIdArgument, json: JsonOption = False) -> None:
     """Revoke a key. Running services reject it within two seconds, permanently. The audit records who revoked it."""
     from app.clock import utc_now
     from app.services.manage_keys import revoke_key
@@ -90,6 +124,16 @@ def revoke(key_id: Annotated[str, typer.Argument(help="The id of the key.")], js
     show(
         _describe(key, utc_now()), json, lambda: say(f"Key {key.key_id} ({key.name}) was revoked at {key.revoked_at}.")
     )
+
+
+def _print_new(new: "NewKey") -> None:
+    typer.echo(new.text)
+    until = f"valid until {new.key.expires_at}" if new.key.expires_at else "without expiry"
+    warn(f"Key {new.key.key_id} for {new.key.name}: {', '.join(sorted(new.key.scopes))}, {until}.")
+
+
+def _minute(at: str | None) -> str:
+    return at[:16].replace("T", " ") if at else "never"
 
 
 def _describe(key: "ApiKey", now: datetime) -> dict[str, Any]:
@@ -101,6 +145,7 @@ def _describe(key: "ApiKey", now: datetime) -> dict[str, Any]:
         "created_at": key.created_at,
         "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,
+        "replaces": key.replaces,
         "state": state,
         "expires_soon": key.expires_soon(now),
     }

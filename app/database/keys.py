@@ -7,16 +7,16 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import Row, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.clock import timestamp
-from app.database.tables import api_keys
+from app.clock import parse_timestamp, timestamp
+from app.database.tables import api_keys, key_uses
 from app.domain.scopes import Scope
 from app.errors import UnknownKey
 
@@ -25,6 +25,12 @@ ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: people read id
 ID_LENGTH = 8
 KEY_PREFIX = "nsk_"
 KEY_PATTERN = re.compile(KEY_PREFIX + r"([a-z0-9]{8})_[A-Za-z0-9_-]{43}", re.ASCII)
+MAX_NAME_LENGTH = 128
+# Of several processes, the one that saw the latest use wins.
+SAVE_USE = text("""
+    INSERT INTO key_uses (key_id, last_used_at) VALUES (:key_id, :at)
+    ON CONFLICT (key_id) DO UPDATE SET last_used_at = :at WHERE key_uses.last_used_at < :at
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,12 @@ class ApiKey:
     created_at: str
     expires_at: str | None
     revoked_at: str | None
+    replaces: str | None = None  # the id of the key before it, if it was rotated
+
+    @property
+    def principal(self) -> str:
+        """As the audit records it: the id, which has no space, and the name. Somebody may have edited the name."""
+        return f"{self.key_id} {''.join(filter(str.isprintable, self.name))[:MAX_NAME_LENGTH]}"
 
     def is_live(self, now: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or timestamp(now) < self.expires_at)
@@ -63,6 +75,13 @@ def make_key(name: str, scopes: Iterable[str], now: datetime, expires: datetime 
         raise ValueError(f"scopes are one or more of {', '.join(Scope)}")
     until = timestamp(expires) if expires else None
     return NewKey(text, ApiKey(key_id, name, _digest(text), granted, timestamp(now), until, None))
+
+
+def make_successor(key: ApiKey, now: datetime) -> NewKey:
+    """A key with the same name, scopes and days until it expires."""
+    expires = now + (parse_timestamp(key.expires_at) - parse_timestamp(key.created_at)) if key.expires_at else None
+    text, new = make_key(key.name, key.scopes, now, expires)
+    return NewKey(text, replace(new, replaces=key.key_id))
 
 
 def key_id_of(presented: str) -> str | None:
@@ -94,6 +113,36 @@ async def revoke_key(connection: AsyncConnection, key_id: str, now: datetime) ->
     if key is None:
         raise UnknownKey(key_id)
     return key
+
+
+async def lock_key(connection: AsyncConnection, key_id: str) -> ApiKey:
+    """Until the transaction ends nobody else can change it. Raises UnknownKey."""
+    query = select(api_keys).where(api_keys.c.key_id == key_id).with_for_update()
+    row = (await connection.execute(query)).one_or_none()
+    if row is None:
+        raise UnknownKey(key_id)
+    return _key(row)
+
+
+async def successor_of(connection: AsyncConnection, key_id: str) -> str | None:
+    """The id of the key that replaces it."""
+    found: str | None = await connection.scalar(select(api_keys.c.key_id).where(api_keys.c.replaces == key_id))
+    return found
+
+
+async def end_key(connection: AsyncConnection, key: ApiKey, expires_at: str) -> ApiKey:
+    """Let it expire at that time."""
+    await connection.execute(update(api_keys).where(api_keys.c.key_id == key.key_id).values(expires_at=expires_at))
+    return replace(key, expires_at=expires_at)
+
+
+async def save_uses(connection: AsyncConnection, uses: Mapping[str, str]) -> None:
+    """When keys were last used, by id. In the order of the ids, so that two processes never wait for each other."""
+    await connection.execute(SAVE_USE, [{"key_id": key_id, "at": at} for key_id, at in sorted(uses.items())])
+
+
+async def last_uses(connection: AsyncConnection) -> dict[str, str]:
+    return {key_id: at for key_id, at in await connection.execute(select(key_uses))}
 
 
 def _key(row: Row[tuple[object, ...]]) -> ApiKey:

@@ -29,6 +29,7 @@ GRANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "api_keys": ("SELECT",),
         # Not part of the audit: whoever takes over the service can send wrong answers anyway.
         "idempotent_answers": ("SELECT", "INSERT", "UPDATE", "DELETE"),
+        "key_uses": ("SELECT", "INSERT", "UPDATE"),
         "alembic_version": ("SELECT",),
     },
     AUDITOR: {
@@ -39,6 +40,7 @@ GRANTS: dict[str, dict[str, tuple[str, ...]]] = {
         # So that verification can compare the keys with their records. Of a secret only the SHA-256 of 32 random bytes
         # is stored: it grants no access, and it cannot be guessed.
         "api_keys": ("SELECT",),
+        "key_uses": ("SELECT",),  # for `normalcy keys list`
         "alembic_version": ("SELECT",),
     },
 }

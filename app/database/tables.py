@@ -158,6 +158,15 @@ api_keys = Table(
     Column("created_at", TextColumn, nullable=False),
     Column("expires_at", TextColumn),
     Column("revoked_at", TextColumn),
+    Column("replaces", TextColumn),  # the id of the key before it, if it was rotated
+)
+
+# Written by the service at most once a minute and key. Not part of the audit.
+key_uses = Table(
+    "key_uses",
+    metadata,
+    Column("key_id", TextColumn, primary_key=True),
+    Column("last_used_at", TextColumn, nullable=False),
 )
 
 activations = Table(

@@ -4,13 +4,13 @@ from datetime import datetime
 
 from app.database.keys import KEY_PREFIX
 from app.observability import Metrics
-from app.runtime.credentials import KeyRefusal, Keyring, Principal
+from app.runtime.credentials import KeyRefusal, Keyring, KeyUses, Principal
 from app.runtime.tokens import TokenRefusal, TokenRefused, TokenVerifier
 
 
 class Authenticator:
-    def __init__(self, keyring: Keyring, tokens: TokenVerifier, metrics: Metrics) -> None:
-        self._keyring, self._tokens, self._metrics = keyring, tokens, metrics
+    def __init__(self, keyring: Keyring, uses: KeyUses, tokens: TokenVerifier, metrics: Metrics) -> None:
+        self._keyring, self._uses, self._tokens, self._metrics = keyring, uses, tokens, metrics
 
     @property
     def is_required(self) -> bool:
@@ -20,6 +20,8 @@ class Authenticator:
     async def principal(self, presented: str, now: datetime) -> Principal | None:
         found = await self._find(presented, now)
         if isinstance(found, Principal):
+            if presented.startswith(KEY_PREFIX):
+                self._uses.note(presented)
             return found
         self.count(found)
         return None

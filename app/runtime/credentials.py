@@ -4,8 +4,9 @@ A request causes no database query: the poller reads all keys twice a second. Wh
 last known keys stay valid; nothing is scored then anyway, because no score can be recorded.
 """
 
+import asyncio
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -14,12 +15,13 @@ from typing import Any
 import structlog
 
 from app.audit.records import Kind, NewRecord
-from app.clock import parse_timestamp
+from app.clock import parse_timestamp, timestamp
 from app.database.engine import Database
-from app.database.keys import ApiKey, key_id_of
+from app.database.keys import ApiKey, key_id_of, save_uses
 from app.database.login_rights import LoginRights, login_rights
 from app.domain.scopes import Scope
 from app.errors import DatabaseNotReady, InvalidSettings
+from app.observability import describe_failure
 from app.runtime.loopback import is_loopback
 from app.settings import Settings
 
@@ -29,6 +31,7 @@ OWNER_LOGIN = (
     "activations, and only a checkpoint stored elsewhere will show it."
 )
 NO_KEY = ApiKey("", "", bytes(32), frozenset(), "", None, None)  # an unknown id takes as long as a wrong secret
+SAVE_USES_SECONDS = 60.0
 MAX_LISTED = 5  # reasons in one message
 
 
@@ -105,7 +108,36 @@ class Keyring:
             return KeyRefusal.WRONG
         if not key.is_live(now):
             return KeyRefusal.REVOKED if key.revoked_at else KeyRefusal.EXPIRED
-        return Principal(key.key_id, key.scopes)
+        return Principal(key.principal, key.scopes)
+
+
+class KeyUses:
+    """When keys were last used. Written once a minute, so that a request causes no query and waits for nothing."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self._database, self._clock = database, clock
+        self._unsaved: dict[str, datetime] = {}  # by the id of the key
+
+    def note(self, presented: str) -> None:
+        """A key that was accepted."""
+        self._unsaved[key_id_of(presented) or ""] = self._clock()
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(SAVE_USES_SECONDS)
+            await self.save()
+
+    async def save(self) -> None:
+        """Never raises, because no response depends on it. What could not be written is tried again the next time."""
+        uses, self._unsaved = self._unsaved, {}
+        if not uses:
+            return
+        try:
+            async with self._database.writing() as connection:
+                await save_uses(connection, {key_id: timestamp(at) for key_id, at in uses.items()})
+        except Exception as error:  # noqa: BLE001 - whatever fails, keys stay valid
+            self._unsaved = uses | self._unsaved
+            structlog.get_logger("keys").warning("last use of keys not written", **describe_failure(error))
 
 
 def check_exposure(host: str, is_credential_required: bool) -> None:

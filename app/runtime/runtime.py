@@ -27,7 +27,7 @@ from app.observability import Metrics, make_metrics
 from app.runtime.authentication import Authenticator
 from app.runtime.batches import BatchLane
 from app.runtime.checkpoints import Checkpoints
-from app.runtime.credentials import Keyring, check_exposure, check_login
+from app.runtime.credentials import Keyring, KeyUses, check_exposure, check_login
 from app.runtime.drawing import DrawingThread
 from app.runtime.idempotent_answers import IdempotentAnswers
 from app.runtime.issuer_keys import IssuerKeys
@@ -59,6 +59,7 @@ class Runtime:
     verification: VerificationState = field(default_factory=VerificationState)
     is_draining: bool = False  # set when the process is asked to stop: not ready any more, still answering
     answers: IdempotentAnswers = field(init=False)
+    uses: KeyUses = field(init=False)
     authenticator: Authenticator = field(init=False)
     limiter: RateLimiter = field(init=False)
     lock_outs: LockOuts = field(default_factory=LockOuts)
@@ -71,7 +72,8 @@ class Runtime:
 
     def __post_init__(self) -> None:
         self.answers = IdempotentAnswers(self.database, lambda: self.clock())
-        self.authenticator = Authenticator(self.keyring, self.tokens, self.metrics)
+        self.uses = KeyUses(self.database, lambda: self.clock())
+        self.authenticator = Authenticator(self.keyring, self.uses, self.tokens, self.metrics)
         self.limiter = RateLimiter(self.settings.rate_per_second, self.settings.rate_burst)
         self.batcher = MicroBatcher(score_with_tails)
         self.batches = BatchLane()
@@ -128,7 +130,9 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
             info,
             login_warnings,
         )
-        stack.push_async_callback(_cancel, asyncio.create_task(runtime.answers.run()))
+        stack.push_async_callback(runtime.uses.save)
+        for task in (runtime.answers.run(), runtime.uses.run()):
+            stack.push_async_callback(_cancel, asyncio.create_task(task))
         stack.callback(runtime.refusals.close)
         stack.callback(runtime.batches.close)
         stack.callback(runtime.drawing.close)

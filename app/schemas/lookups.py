@@ -114,7 +114,7 @@ class ActivePeriod(Schema):
     sha256: Sha256
     from_: Timestamp = Field(alias="from")
     until: str | None = Field(description="UTC, RFC 3339; null: it is current.")
-    by: str = Field(description="Who activated it: the id of an API key, or the command line.")
+    by: str = Field(description="Who activated it: the id and name of an API key, or the command line.")
 
 
 class ModelHistory(ResponseBody):
@@ -134,7 +134,7 @@ class Activation(ResponseBody):
     version: Version
     sha256: Sha256
     activated_at: Timestamp
-    activated_by: str = Field(description="Id of the API key.")
+    activated_by: str = Field(description="Id and name of the API key.")
 
 
 class ModelRef(Schema):
@@ -222,7 +222,7 @@ class AuditRecord(Schema):
     item: int | None = Field(default=None, description="Index in a study or a batch; null otherwise.")
     kind: str = Field(default="", description="What was recorded.", examples=["score", "refusal", "read"])
     at: str = Field(default="", description="When; UTC, RFC 3339.")
-    principal: str = Field(default="", description="Id of the API key, or who else caused the record.")
+    principal: str = Field(default="", description="Id and name of the API key, or who else caused the record.")
     route: str | None = Field(default=None, description="Template of the route, or the command.")
     status: int | None = Field(default=None, description="Status of the response.")
     model: dict[str, Any] | None = Field(default=None, description="Site, version and SHA-256 of the model.")

@@ -1,4 +1,4 @@
-"""Create, list and revoke API keys. A change and its audit record are committed together."""
+"""Create, list, rotate and revoke API keys. A change and its audit record are committed together."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -24,13 +24,22 @@ async def create_key(
     return new
 
 
+async def rotate_key(settings: Settings, by: str, key_id: str, overlap_days: int) -> tuple[ApiKey, NewKey]:
+    """The old key, which lives on for the overlap at most, and its successor. Raises UnknownKey or KeyNotRotated."""
+    require_database(settings)
+    async with command_change(settings, "keys rotate") as change:
+        return await changes.rotate_key(change, key_id, timedelta(days=overlap_days), by, utc_now())
+
+
 async def revoke_key(settings: Settings, by: str, key_id: str) -> ApiKey:
     require_database(settings)
     async with command_change(settings, "keys revoke") as change:
         return await changes.revoke_key(change, key_id, by, utc_now())
 
 
-async def list_keys(settings: Settings) -> list[ApiKey]:
+async def list_keys(settings: Settings) -> list[tuple[ApiKey, str | None]]:
+    """Each with the time of its last use; None: it was never used."""
     require_database(settings)
     async with command_database(settings) as database, database.reading() as connection:
-        return await keys.list_keys(connection)
+        uses = await keys.last_uses(connection)
+        return [(key, uses.get(key.key_id)) for key in await keys.list_keys(connection)]

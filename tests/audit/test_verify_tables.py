@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 from sqlalchemy import Executable, Update, Uuid, bindparam, delete, insert, text, update
 
-from app.audit.changes import activation_change, add_key, key_change, key_columns, revoke_key, short_chain
+from app.audit.changes import activation_change, add_key, key_change, key_columns, revoke_key, rotate_key, short_chain
 from app.audit.records import NewRecord
 from app.audit.verify import RowDamageKind, RowFinding, verify_tables
 from app.audit.writer import AuditWriter
@@ -95,11 +95,28 @@ async def test_every_changed_column_of_a_key_is_named(stored: Stored, database: 
         "expires_at": {"expires_at": timestamp(NOW + timedelta(days=3650))},
         "secret_check": {"secret_sha256": bytes(32)},
         "revoked_at": {"revoked_at": timestamp(NOW)},
+        "replaces": {"replaces": stored.revoked.key_id},
     }
     assert set(changes) == set(key_columns(stored.live)) - {"key_id"}
     for name, values in changes.items():
         [finding] = await found(database, key_of(stored.live).values(values))
         assert (finding.damage, finding.row) == (RowDamageKind.ROW_CHANGED, stored.live.key_id)
+        assert finding.detail == f"columns differ from the record: {name}"
+
+
+async def test_a_rotated_key_that_lives_longer_than_its_record_says_is_named(database: Database) -> None:
+    made = make_key("ward", ["score"], NOW, NOW + timedelta(days=365)).key
+    async with database.writing() as connection:
+        await add_key(change(connection), made, "admin", NOW)
+        old, new = await rotate_key(change(connection), made.key_id, timedelta(days=7), "admin", NOW)
+    assert await found(database) == []
+    for key, name, value in (
+        (old, "expires_at", made.expires_at),
+        (new.key, "replaces", None),
+        (new.key, "expires_at", None),
+    ):
+        [finding] = await found(database, key_of(key).values({name: value}))
+        assert (finding.damage, finding.row) == (RowDamageKind.ROW_CHANGED, key.key_id)
         assert finding.detail == f"columns differ from the record: {name}"
 
 

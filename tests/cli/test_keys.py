@@ -74,6 +74,59 @@ def test_making_and_revoking_a_key_is_recorded_once_each_and_verified(normalcy: 
     assert normalcy("audit", "verify").code == 0
 
 
+@pytest.mark.parametrize(("option", "days"), [((), 7), (("--overlap-days", 0), 0), (("--overlap-days", 90), 30)])
+def test_a_rotated_key_has_a_successor_with_its_rights_and_lives_for_the_overlap(
+    normalcy: Normalcy, settings: Settings, option: tuple[object, ...], days: int
+) -> None:
+    """The old key is never prolonged: it would have expired after 30 days."""
+    old = normalcy(*CREATE, "--days", 30, "--json").json
+    done = normalcy("keys", "rotate", old["key_id"], *option)
+    assert (done.code, bool(KEY_PATTERN.fullmatch(done.out.removesuffix("\n")))) == (0, True)
+    listed = {key["key_id"]: key for key in normalcy("keys", "list", "--json").json}
+    successor = listed[done.out.split("_")[1]]
+    assert (successor["name"], successor["scopes"]) == (old["name"], old["scopes"])
+    assert (successor["replaces"], successor["state"]) == (old["key_id"], "live")
+    created, expires, ends = (
+        datetime.fromisoformat(text)
+        for text in (successor["created_at"], successor["expires_at"], listed[old["key_id"]]["expires_at"])
+    )
+    assert expires - created == timedelta(days=30)
+    assert abs(ends - created - timedelta(days=days)) < timedelta(minutes=5)
+    assert listed[old["key_id"]]["state"] == ("live" if days else "expired")
+    changes = [r for r in records(settings) if r.kind == "key" and r.route == "normalcy keys rotate"]
+    assert {(r.output["step"], r.output["key_id"]) for r in changes} == {
+        ("rotated", old["key_id"]),
+        ("created", successor["key_id"]),
+    }
+    assert {r.principal.partition(":")[0] for r in changes} == {"command-line"}
+    assert normalcy("audit", "verify").code == 0
+    assert normalcy("keys", "list").out.count("replaced") == 1
+
+
+def test_a_successor_of_a_key_without_expiry_never_expires_either(normalcy: Normalcy) -> None:
+    old = normalcy(*CREATE, "--days", 0, "--json").json
+    done = normalcy("keys", "rotate", old["key_id"], "--json")
+    assert (done.json["expires_at"], done.json["old_key"]["state"]) == (None, "live")
+    assert done.json["old_key"]["expires_at"] is not None
+    assert "never expires" in done.err
+
+
+def test_a_key_that_is_not_live_or_already_replaced_is_not_rotated(normalcy: Normalcy, settings: Settings) -> None:
+    assert normalcy("keys", "rotate", "abcdefgh").err == "normalcy: No API key has the id abcdefgh.\n"
+    revoked, replaced, edited = (normalcy(*CREATE, "--json").json["key_id"] for _ in range(3))
+    normalcy("keys", "revoke", revoked)
+    successor = normalcy("keys", "rotate", replaced, "--json").json["key_id"]
+    tamper(settings, "UPDATE api_keys SET expires_at = 'x' WHERE key_id = :id", id=edited)
+    before = len(records(settings))
+    for key_id, reason in ((revoked, "it is revoked"), (replaced, f"{successor} already"), (edited, "its times were edited")):
+        done = normalcy("keys", "rotate", key_id)
+        assert (done.code, done.out) == (1, "")
+        assert done.err.startswith(f"normalcy: Key {key_id} was not rotated: {reason}")
+    assert len(records(settings)) == before
+    assert normalcy("keys", "rotate", successor).code == 0
+    assert normalcy("keys", "rotate", successor, "--overlap-days", 366).code == 2
+
+
 def test_a_key_that_was_prolonged_is_tampering(normalcy: Normalcy, settings: Settings) -> None:
     key_id = normalcy(*CREATE, "--json").json["key_id"]
     tamper(settings, "UPDATE api_keys SET expires_at = '2999-01-01T00:00:00.000Z'")

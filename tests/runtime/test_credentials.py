@@ -4,9 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.database.keys import make_key
+from app.audit.records import NewRecord, encode
+from app.clock import timestamp
+from app.database.engine import Database
+from app.database.keys import NewKey, last_uses, make_key
 from app.errors import InvalidSettings
-from app.runtime.credentials import KeyRefusal, Keyring, Principal, check_exposure
+from app.runtime.credentials import KeyRefusal, Keyring, KeyUses, Principal, check_exposure
 from app.runtime.loopback import is_loopback
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -17,10 +20,19 @@ def test_a_key_is_accepted_until_it_expires() -> None:
     keyring = Keyring([made.key])
     principal = keyring.principal(made.text, NOW)
     assert isinstance(principal, Principal)
-    assert (principal.name, principal.scopes) == (made.key.key_id, frozenset({"score"}))
+    assert (principal.name, principal.scopes) == (f"{made.key.key_id} echo lab", frozenset({"score"}))
     assert keyring.principal(made.text, NOW + timedelta(days=1)) is KeyRefusal.EXPIRED
     assert keyring.principal(made.text[:-1], NOW) is KeyRefusal.WRONG
     assert keyring.principal("", NOW) is KeyRefusal.WRONG
+
+
+@pytest.mark.parametrize("name", ["a\0b\n", "x" * 10_000])
+def test_a_name_that_was_edited_in_the_database_still_fits_into_a_record(name: str) -> None:
+    made = make_key(name, ["score"], NOW)
+    principal = Keyring([made.key]).principal(made.text, NOW)
+    assert isinstance(principal, Principal)
+    encode(NewRecord("read", NOW, principal.name))
+    assert principal.name.isprintable()
 
 
 def test_a_wrong_secret_is_refused_like_an_unknown_key_also_if_the_key_is_revoked() -> None:
@@ -70,3 +82,47 @@ def test_another_address_needs_a_key(host: str) -> None:
     with pytest.raises(InvalidSettings, match="no API key exists"):
         check_exposure(host, is_credential_required=False)
     check_exposure(host, is_credential_required=True)
+
+
+async def saved(database: Database) -> dict[str, str]:
+    async with database.reading() as connection:
+        return await last_uses(connection)
+
+
+def uses_of(database: Database, used: list[tuple[NewKey, datetime]]) -> KeyUses:
+    """After these keys were used at these times."""
+    times = iter([at for _, at in used])
+    uses = KeyUses(database, lambda: next(times))
+    for key, _ in used:
+        uses.note(key.text)
+    return uses
+
+
+@pytest.mark.anyio
+async def test_the_latest_use_of_a_key_is_saved_whichever_process_saw_it(database: Database) -> None:
+    first, second = make_key("a", ["score"], NOW), make_key("b", ["score"], NOW)
+    minutes = [NOW + timedelta(minutes=number) for number in range(4)]
+    await uses_of(database, [(first, minutes[0]), (second, minutes[1]), (first, minutes[2])]).save()
+    assert await saved(database) == {
+        first.key.key_id: timestamp(minutes[2]),
+        second.key.key_id: timestamp(minutes[1]),
+    }
+    await uses_of(database, [(first, minutes[1]), (second, minutes[3])]).save()  # of another process
+    assert await saved(database) == {
+        first.key.key_id: timestamp(minutes[2]),
+        second.key.key_id: timestamp(minutes[3]),
+    }
+
+
+@pytest.mark.anyio
+async def test_a_use_that_cannot_be_saved_stops_nothing_and_is_saved_the_next_time(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_key("a", ["score"], NOW)
+    uses = uses_of(database, [(made, NOW)])
+    with monkeypatch.context() as broken:
+        broken.setattr("app.runtime.credentials.save_uses", None)
+        await uses.save()
+    assert await saved(database) == {}
+    await uses.save()
+    assert await saved(database) == {made.key.key_id: timestamp(NOW)}

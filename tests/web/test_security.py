@@ -1,3 +1,4 @@
+import asyncio
 import http.client
 import time
 from dataclasses import replace
@@ -8,10 +9,11 @@ import httpx
 import pytest
 from fastapi import APIRouter, Depends, Security
 
-from app.clock import utc_now
+from app.clock import timestamp, utc_now
 from app.database.engine import Database
 from app.database.keys import revoke_key
 from app.errors import InvalidSettings
+from app.services.manage_keys import list_keys
 from app.settings import Settings
 from app.web.app import ROUTES
 from app.web.route import ApiRoute
@@ -201,3 +203,22 @@ def test_browsers_leave_out_the_port_of_http() -> None:
     assert b"localhost" in _own_hosts("127.0.0.1", 80)
     assert b"localhost" not in _own_hosts("127.0.0.1", 8000)
     assert b"[::1]:8000" in _own_hosts("::1", 8000)
+
+
+@pytest.mark.req("REQ-099")
+def test_a_key_and_its_name_stand_in_the_record_and_its_last_use_on_the_list(
+    settings: Settings, models_dir: Path
+) -> None:
+    """Written when the service stops, and once a minute before; a wrong secret is no use."""
+    used, unused = (create_key(settings, ["score"]) for _ in range(2))
+    before = timestamp(utc_now())
+    with serving(settings, models_dir) as running:
+        assert running.score(headers=bearer(used)).status_code == 200
+        assert running.score(headers=bearer(unused[:-1])).status_code == 401
+    [record] = running.records("score")
+    assert record.principal == f"{used.split('_')[1]} test"
+    [(first, at), (second, never)] = sorted(
+        ((key.key_id, at) for key, at in asyncio.run(list_keys(settings))), key=lambda each: each[1] is None
+    )
+    assert (first, second, never) == (used.split("_")[1], unused.split("_")[1], None)
+    assert before <= at <= timestamp(utc_now())
