@@ -224,6 +224,10 @@ class InvalidCheckpoint(NormalcyError):
     pass
 
 
+class RetirementRefused(NormalcyError):
+    """Months of the audit that cannot leave the database, and why."""
+
+
 class InvalidPublicKey(NormalcyError):
     """A file that should hold the public key of a signer holds something else."""
 

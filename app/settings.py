@@ -47,6 +47,7 @@ class Settings:
     signing_key: str = field(repr=False)  # empty: created in the data folder
     checkpoint_file: str  # empty: none beside the one in the data folder; -: standard output
     audit_verify_hours: float
+    audit_retention_months: int
     audit_budget_seconds: float
     allow_owner_login: bool
 
@@ -241,6 +242,14 @@ TABLE: tuple[Setting, ...] = (
         "0: never",
         "a number of hours from 0 to 744",
         _number(float, 0.0, 744.0),
+    ),
+    Setting(
+        "audit_retention_months",
+        "72",
+        "months for which records stay in the database at least: `normalcy audit retire` refuses to remove younger "
+        "ones, unless it is told otherwise",
+        "a whole number of months from 0 to 1200",
+        _number(int, 0, 1200),
     ),
     Setting(
         "audit_budget_seconds",

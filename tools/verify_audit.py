@@ -234,7 +234,7 @@ def read_body(content):
         is_right = (
             body.keys() == BODY_KEYS
             and body["v"] == 1
-            and body["kind"] in ("written", "found", "key")
+            and body["kind"] in ("written", "found", "key", "retired")
             and all(end.keys() == END_KEYS for end in body["ends"])
             and body["root"] == root_of(ends)
         )
@@ -322,6 +322,8 @@ class Signatures:
         self.found = {chain for body in self.valid if body["kind"] == "found" for chain, *_ in body["pairs"]}
         self.has_found = any(body["kind"] == "found" for body in self.valid)
         self.first_at = min((body["at"] for body in self.valid), default="")
+        retired = [body["pairs"] for body in self.valid if body["kind"] == "retired"]
+        self.retired = {chain: (seq, head) for pairs in retired for chain, seq, head, _ in pairs}
         self.latest, self.chains, self.closed = {}, {}, set()
         for body in self.valid:
             signed = (body["number"], body["at"])
@@ -380,19 +382,25 @@ def covered_ends(files, signatures):
     return covered
 
 
-def verify(path, export, files, keys):
-    """How many records and chains there are, what is wrong, and remarks."""
+def verify(path, export, files, keys, archives=()):
+    """How many records and chains there are, what is wrong, and remarks. `archives`: exports of retired months."""
     connection = open_sqlite(path) if is_sqlite(path) else None
     signatures = read_signatures(signed_rows(export, connection), files, keys) if keys else None
     covered = covered_ends(files, signatures)
     chains = defaultdict(list)
-    for row in records(path, connection):
+    for row in (
+        row for source in ((path, connection), *((file, None) for file in archives)) for row in records(*source)
+    ):
         chains[parse_uuid(row["chain_id"])].append({**row, "payload": inflated(row["payload"])})
     of_checkpoints = sorted(signatures.problems) if signatures else []
     problems, remarks = [(kind, f"{where}, {words}") for kind, where, words in of_checkpoints], []
     for chain in sorted(chains.keys() | covered.keys()):
         rows = chains.get(chain)
         if rows is None:
+            seq = max(covered[chain])
+            if signatures and {signatures.retired.get(chain)} == {(seq, head) for head in covered[chain][seq]}:
+                remarks.append((None, f"chain {chain} was retired with {seq} rows"))
+                continue
             problems.append(("VANISHED", f"chain {chain}, row 1: the whole chain is missing"))
             continue
         found = chain_problem(rows, covered.get(chain, {})) or (signatures and signatures.chain_problem(chain, rows))
@@ -410,12 +418,15 @@ def main():
     parser = argparse.ArgumentParser(description="Verify an audit, independently of Normalcy.")
     parser.add_argument("audit", type=Path, help="the SQLite file, or the CSV of the table audit_records")
     parser.add_argument("--signed", type=Path, help="the CSV of the table audit_checkpoints")
+    parser.add_argument("--archive", type=Path, action="append", default=[], help="the CSV of a retired month")
     parser.add_argument("--checkpoint", type=Path, action="append", default=[])
     parser.add_argument("--public-key", type=Path, action="append", default=[])
     arguments = parser.parse_args()
     try:
         keys = Keys(arguments.public_key) if arguments.public_key else None
-        count, chains, problems, remarks = verify(arguments.audit, arguments.signed, arguments.checkpoint, keys)
+        count, chains, problems, remarks = verify(
+            arguments.audit, arguments.signed, arguments.checkpoint, keys, arguments.archive
+        )
     except Exception as error:
         print(f"Could not check: {error}", file=sys.stderr)
         return 2

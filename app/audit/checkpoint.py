@@ -7,7 +7,7 @@ the chains' ends: 32 bytes that can be printed, sent or notarised, and that dete
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Literal
@@ -26,6 +26,7 @@ class Checkpoint:
     taken_at: str
     ends: Mapping[UUID, ChainHead]  # by chain
     database: str = ""  # of which database; empty: written before checkpoints named it
+    retired: Mapping[UUID, ChainHead] = field(default_factory=dict)  # removed on purpose; not part of the file
 
     @cached_property
     def root(self) -> str:
@@ -53,13 +54,17 @@ async def take_checkpoint(connection: Connection, now: datetime, since_month: st
 
 
 def lost_ends(before: Checkpoint, now: Checkpoint) -> dict[UUID, ChainHead]:
-    """Ends of chains that were there before and no longer are. Chains only grow, so somebody removed them."""
+    """Ends of chains that were there before and no longer are. Chains only grow, so somebody removed them.
+
+    Those of months that were retired do not count.
+    """
     return {
         chain_id: end
         for chain_id, end in before.ends.items()
         if (then := now.ends.get(chain_id)) is None
         or then.seq < end.seq
         or (then.seq == end.seq and then.row_hash != end.row_hash)
+        if now.retired.get(chain_id) != end
     }
 
 

@@ -10,6 +10,7 @@ signed from its first row on, and a sealed chain to its last.
     written    ends of chains that the signer has written
     found      ends of chains that were there before anybody signed, as the first signer found them
     key        the public key that replaces the one of this signature
+    retired    ends of the chains of a month that was removed from the database on purpose
 """
 
 import hashlib
@@ -29,7 +30,7 @@ from app.errors import InvalidCheckpoint
 
 INTERVAL = timedelta(seconds=60)
 NOTHING_BEFORE = "0" * 64
-StatementKind = Literal["written", "found", "key"]
+StatementKind = Literal["written", "found", "key", "retired"]
 
 
 class SignedEnd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,6 +98,10 @@ class Signer:
 
     def found(self, heads: Sequence[ChainHead], now: datetime) -> CheckpointRow:
         return self._sign("found", [OwnEnd(head) for head in heads], now, self._previous)
+
+    def retired(self, heads: Sequence[ChainHead], now: datetime, with_it: CheckpointRow) -> CheckpointRow:
+        """`with_it`: the one before it, committed in the same transaction."""
+        return self._sign("retired", [OwnEnd(head, closed=True) for head in heads], now, checkpoint_hash(with_it.body))
 
     def new_key(self, public_key: bytes, now: datetime) -> CheckpointRow:
         return self._sign("key", [], now, self._previous, public_key.hex())

@@ -4,11 +4,11 @@ Within a chain, any change, insertion, deletion or reordering is found. A tail t
 missing as a whole, is found only with checkpoints; without one, a chain without its seal is reported as open (its
 writer is still running, or died) and not as damage.
 
-Every key that is created, rotated or revoked, and every activation, is recorded in the same transaction as its row. So each row
-has its record, each record its row, and their columns are equal; anything else was changed by somebody else.
+Every key that is created, rotated or revoked, and every activation, is recorded in the same transaction as its row. So
+each row has its record, each record its row, and their columns are equal; anything else was changed by somebody else.
 """
 
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -92,6 +92,7 @@ class ChainVerification:
     open_chains: tuple[OpenChain, ...]
     unsigned: tuple[UnsignedTail, ...]
     findings: tuple[ChainFinding, ...]
+    retired: tuple[ChainHead, ...] = ()  # chains that are missing because their month was retired
 
     @property
     def intact(self) -> bool:
@@ -120,16 +121,27 @@ async def verify_chains(
         findings += chain.finish()
     unsigned = tuple(tail for chain in chains.values() if (tail := chain.unsigned_tail()))
     open_chains = tuple(chain.as_open() for chain in chains.values() if chain.last_kind != "seal")
-    every_finding = (*findings, *_missing_chains(coverage, chains))
-    return ChainVerification(records, len(chains), open_chains, unsigned, every_finding)
+    retired, missing = _missing_chains(coverage, chains, signatures.retired if signatures else {})
+    return ChainVerification(records, len(chains), open_chains, unsigned, (*findings, *missing), retired)
 
 
-def _missing_chains(coverage: Coverage, present: Mapping[UUID, object]) -> list[ChainFinding]:
-    return [
-        ChainFinding(DamageKind.VANISHED, end.month, chain_id, 1, f"the whole chain is missing; it had {end.seq} rows")
-        for chain_id, end in coverage.longest.items()
-        if chain_id not in present
+def _missing_chains(
+    coverage: Coverage, present: Mapping[UUID, object], retired: Mapping[UUID, ChainHead]
+) -> tuple[tuple[ChainHead, ...], list[ChainFinding]]:
+    """Those that were retired at the length that checkpoints cover, and the others."""
+    missing = [end for chain_id, end in coverage.longest.items() if chain_id not in present]
+    gone = tuple(end for end in missing if retired.get(end.chain_id) == end and _agrees(coverage, end))
+    others = [end for end in missing if end not in gone]
+    return gone, [
+        ChainFinding(
+            DamageKind.VANISHED, end.month, end.chain_id, 1, f"the whole chain is missing; it had {end.seq} rows"
+        )
+        for end in others
     ]
+
+
+def _agrees(coverage: Coverage, end: ChainHead) -> bool:
+    return coverage.hashes[end.chain_id][end.seq] == {end.row_hash}
 
 
 class _Chain:
@@ -232,10 +244,15 @@ class RecordedChange(NamedTuple):
     output: Json
 
 
-async def verify_tables(connection: Connection) -> tuple[RowFinding, ...]:
-    """Compare keys and activations with their records. Whether the records are genuine is for `verify_chains`."""
-    key_changes, unreadable_keys = _recorded_changes(await records_of_kind(connection, "key"), KEYS)
-    activated, unreadable_activations = _recorded_changes(await records_of_kind(connection, "activation"), ACTIVATIONS)
+async def verify_tables(connection: Connection, retired: Container[UUID] = ()) -> tuple[RowFinding, ...]:
+    """Compare keys and activations with their records. Whether the records are genuine is for `verify_chains`.
+
+    Records of retired chains do not count, should their month be in the database again: newer ones replace them.
+    """
+    of_keys = [row for row in await records_of_kind(connection, "key") if row.chain_id not in retired]
+    of_activations = [row for row in await records_of_kind(connection, "activation") if row.chain_id not in retired]
+    key_changes, unreadable_keys = _recorded_changes(of_keys, KEYS)
+    activated, unreadable_activations = _recorded_changes(of_activations, ACTIVATIONS)
     rows = await all_activations(connection)
     return (
         *unreadable_keys,

@@ -8,6 +8,8 @@ Every chain is signed together with its first row, with its seal, and with rows 
 a chain without a signature was added by somebody else, and rows after the last signature are at most a minute younger
 than it: the end of a chain whose writer still runs, or crashed.
 
+A chain that a trusted key signed as retired may be missing, if no checkpoint covers more of it than its retired end.
+
 The order of a writer's checkpoints is that of their numbers: clocks are set back.
 """
 
@@ -20,7 +22,9 @@ from app.audit.chain import DamageKind
 from app.audit.signed_checkpoint import INTERVAL, NOTHING_BEFORE, Body, SignedEnd, checkpoint_hash, read_body
 from app.audit.signing_key import PublicKey
 from app.clock import parse_timestamp, timestamp
-from app.database.checkpoints import CheckpointRow
+from app.database.checkpoints import CheckpointRow, stream_checkpoints
+from app.database.engine import Connection
+from app.database.records import ChainHead
 from app.errors import InvalidCheckpoint
 
 IN_DATABASE = "the database"
@@ -59,6 +63,7 @@ class SignatureLedger:
     strict: bool  # a checkpoint of an unknown key is a finding, not only ignored
     chains: dict[UUID, SignedUntil] = field(default_factory=dict)
     found: set[UUID] = field(default_factory=set)  # chains of before the first signature
+    retired: dict[UUID, ChainHead] = field(default_factory=dict)  # chains of months that were removed on purpose
     of_unknown_keys: set[UUID] = field(default_factory=set)  # chains
     unknown_keys: set[str] = field(default_factory=set)
     findings: list[CheckpointFinding] = field(default_factory=list)
@@ -153,6 +158,8 @@ class SignatureLedger:
         if body.kind == "found":
             self.has_found = True
             self.found.update(end.chain_id for end in body.ends)
+        elif body.kind == "retired":
+            self.retired.update((end.chain_id, end.chain_head) for end in body.ends)
         else:
             for end in body.ends:
                 self._extend(end, body)
@@ -173,6 +180,14 @@ class SignatureLedger:
 
     def _found(self, where: str, detail: str) -> None:
         self.findings.append(CheckpointFinding(DamageKind.BAD_SIGNATURE, where, detail))
+
+
+async def retired_ends(connection: Connection, key: PublicKey | None) -> dict[UUID, ChainHead]:
+    """The ends of the chains that this key signed as retired."""
+    ledger = SignatureLedger(trusted_keys([key] if key else []), strict=False)
+    async for row in stream_checkpoints(connection, "retired"):
+        ledger.add(row)
+    return ledger.retired
 
 
 def trusted_keys(keys: Iterable[PublicKey]) -> dict[str, PublicKey]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from app.services.verify_audit import AuditVerification, Tampering
 
 group = typer.Typer(
-    help="Verify, checkpoint, show, replay and export the audit; public-key and rotate-key for its signatures.",
+    help="Verify, checkpoint, show, replay, export and retire the audit; public-key and rotate-key for its signatures.",
     no_args_is_help=True,
 )
 
@@ -247,6 +247,39 @@ def export(
         raise typer.Exit(DAMAGED)
 
 
+@group.command()
+def retire(
+    before: Annotated[str, typer.Option(parser=_month, metavar="YYYY-MM", help="Retire all months before this one.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. Default: a dry run, which changes nothing.")] = False,
+    below_minimum: Annotated[
+        bool, typer.Option("--below-minimum", help="Also months younger than NORMALCY_AUDIT_RETENTION_MONTHS.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Remove old months from the database after signing the ends of their chains, so that verification stays intact.
+
+    PostgreSQL detaches their partitions, which stay as tables; SQLite writes each month to a file of the data folder
+    and deletes its rows, while no service runs. The whole audit is verified first. Export or dump what you must store.
+    """
+    from app.services.retire_months import retire_months
+
+    with progress_bar("verifying") as report:
+        done = run(
+            lambda settings: retire_months(settings, principal(), before, report, below_minimum, dry_run=not yes)
+        )
+
+    def print_text() -> None:
+        for month in done.months:
+            what = f"{counted(month.records, 'record')} in {counted(month.chains, 'chain')}"
+            say(f"{month.month}: {what}, {'now' if done.retired else 'then'} in {month.stored_in}.")
+        if not done.months:
+            say("There is no record of an earlier month.")
+        elif not done.retired:
+            say("Nothing was changed: add --yes to retire them.")
+
+    show(done, json, print_text)
+
+
 @contextmanager
 def _any_failure_exits_with_2() -> Iterator[None]:
     """Exit code 1 is reserved for results: the audit is damaged, the replay differs."""
@@ -268,6 +301,8 @@ def _show_verification(found: "AuditVerification") -> None:
     for tail in found.unsigned:
         rows = f"{counted(tail.rows, 'row')} of chain {tail.chain_id} from row {tail.seq} on"
         say(f"Unsigned: {rows}, {_age(tail.since)}.")
+    for month, chains in found.retired.items():
+        say(f"Retired: {counted(chains, 'chain')} of {month}, removed from the database on purpose.")
     for tampering in found.tampering:
         say(f"{tampering.damage}: {_where(tampering)}{tampering.detail}.")
     for row in found.rows:

@@ -142,7 +142,7 @@ async def save_uses(connection: AsyncConnection, uses: Mapping[str, str]) -> Non
 
 
 async def last_uses(connection: AsyncConnection) -> dict[str, str]:
-    return {key_id: at for key_id, at in await connection.execute(select(key_uses))}
+    return {row.key_id: row.last_used_at for row in await connection.execute(select(key_uses))}
 
 
 def _key(row: Row[tuple[object, ...]]) -> ApiKey:

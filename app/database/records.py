@@ -156,6 +156,13 @@ async def stream_chains(connection: AsyncConnection, since_month: str = "") -> A
         yield [AuditRow(*row) for row in page]
 
 
+async def stream_month(connection: AsyncConnection, month: str) -> AsyncIterator[list[AuditRow]]:
+    """As `stream_chains`, of one month."""
+    column = audit_records.c
+    async for page in _pages(connection, ROWS.where(column.month == month).order_by(column.chain_id, column.seq)):
+        yield [AuditRow(*row) for row in page]
+
+
 async def chain_heads(connection: AsyncConnection, since_month: str = "") -> list[ChainHead]:
     """The last row of every chain. One look-up per chain, whatever its length."""
     query = text(HEADS[connection.dialect.name]).columns(*HEAD_COLUMNS)

@@ -233,13 +233,17 @@ def _sqlite_differences(connection: Connection) -> Iterator[str]:
         if table in TABLES
     }
     wanted = {
-        (table, f"{table}_{trigger}"): SQLITE_TRIGGER.format(
-            table=table, trigger=trigger, when=when.format(table=table, same=same)
-        )
-        for table, same in SAME_ROW.items()
-        for trigger, when in SQLITE_TRIGGERS.items()
+        (table, f"{table}_{trigger}"): sqlite_trigger(table, trigger)
+        for table in SAME_ROW
+        for trigger in SQLITE_TRIGGERS
     }
     yield from _compare_triggers(wanted, found)
+
+
+def sqlite_trigger(table: str, trigger: str) -> str:
+    """The statement that creates it."""
+    when = SQLITE_TRIGGERS[trigger].format(table=table, same=SAME_ROW[table])
+    return SQLITE_TRIGGER.format(table=table, trigger=trigger, when=when)
 
 
 def _postgres_differences(connection: Connection) -> Iterator[str]:

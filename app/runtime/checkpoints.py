@@ -14,15 +14,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from uuid import UUID
 
 import structlog
 
 from app.audit.author import FOLDER, signed_files
 from app.audit.checkpoint import Checkpoint, lost_ends, parse, render, take_checkpoint, with_lost_ends
+from app.audit.signing_key import PublicKey
+from app.audit.verify_signatures import retired_ends
 from app.database.engine import Database
-from app.database.records import database_name
+from app.database.records import ChainHead, database_name
 from app.errors import InvalidCheckpoint
 from app.files import replace_file
 from app.observability import Metrics, describe_failure
@@ -40,8 +44,17 @@ def checkpoint_files(folder: Path) -> list[Path]:
 class Checkpoints:
     """Takes checkpoints in the background, and knows whether that works."""
 
-    def __init__(self, database: Database, data_dir: Path, clock: Callable[[], datetime], metrics: Metrics) -> None:
-        self._database, self._clock = database, clock
+    def __init__(
+        self,
+        database: Database,
+        data_dir: Path,
+        clock: Callable[[], datetime],
+        metrics: Metrics,
+        key: PublicKey | None = None,
+    ) -> None:
+        """`key`: of this installation, which signs that months are retired."""
+        self._database, self._clock, self._key = database, clock, key
+        self._retired: dict[UUID, ChainHead] = {}
         self._log, self._metrics = structlog.get_logger("audit"), metrics
         self._folder = CheckpointFolder(data_dir / FOLDER, self._log_unusable)
         self._last: Checkpoint | None = None
@@ -70,7 +83,10 @@ class Checkpoints:
         try:
             before = await self._latest()
             async with self._database.reading() as connection:
-                taken = await take_checkpoint(connection, self._clock())
+                taken = replace(await take_checkpoint(connection, self._clock()), retired=self._retired)
+                if lost_ends(with_lost_ends(taken, self._last, before), taken):  # lost, or retired since the last time
+                    self._retired = await retired_ends(connection, self._key)
+                    taken = replace(taken, retired=self._retired)
             await asyncio.to_thread(self._save, taken, before)
         except Exception as error:  # noqa: BLE001 - the database may be unavailable, or this login may not read records
             self.has_failed = True

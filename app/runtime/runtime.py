@@ -111,7 +111,7 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
         }
         author = await open_author(settings, database, facts)
         writer = AuditWriter(database.appender(), author, metrics, budget_seconds=settings.audit_budget_seconds)
-        checkpoints = Checkpoints(database, settings.data_dir, utc_now, metrics)
+        checkpoints = Checkpoints(database, settings.data_dir, utc_now, metrics, author.signer.key.public)
         stack.push_async_callback(checkpoints.take)  # the last one, after the chain was sealed
         stack.push_async_callback(writer.stop)
         await writer.start(await chains_to_adopt(database))

@@ -3,7 +3,9 @@
 import asyncio
 from pathlib import Path
 
+from app.audit.signed_checkpoint import Signer
 from app.audit.signing_key import KEY_FILE, PublicKey, SigningKey, load_signing_key
+from app.audit.verify_signatures import retired_ends
 from app.clock import utc_now
 from app.database.checkpoints import add_checkpoints
 from app.errors import InvalidSettings
@@ -26,13 +28,18 @@ async def rotate_signing_key(settings: Settings, out: Path | None = None) -> Pub
     """
     if settings.signing_key and out is None:
         raise InvalidSettings([NEEDS_FILE])
-    new = SigningKey.generate()
+    old, new = load_signing_key(settings), SigningKey.generate()
     async with command_database(settings) as database:
         author = await command_author(settings, database, "audit rotate-key")
-        announced = author.signer.new_key(new.public.raw, utc_now())
+        signed = [author.signer.new_key(new.public.raw, utc_now())]
         async with database.writing() as connection:
-            await add_checkpoints(connection, [announced])
-    await asyncio.to_thread(author.log.append, announced)
+            retired = await retired_ends(connection, old.public)
+            if retired:  # else the new key would not vouch for them
+                signer = Signer(new, author.signer.database)
+                signed.append(signer.retired(list(retired.values()), utc_now(), signed[0]))
+            await add_checkpoints(connection, signed)
+    for row in signed:
+        await asyncio.to_thread(author.log.append, row)
     if out is None:
         replace_file(settings.data_dir / KEY_FILE, new.pem)
     else:

@@ -1,6 +1,7 @@
 """Verify the audit: every chain, against signed and stored checkpoints too, the tables of keys and activations, the
 guards. Signatures are checked with the public keys that the auditor gives, or else with this installation's own."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,7 @@ class AuditVerification:
     rows: tuple[RowFinding, ...]  # keys and activations that differ from their records
     open_chains: tuple[OpenChain, ...]  # their writers are still running, or crashed
     unsigned: tuple[UnsignedTail, ...]  # rows at their ends that are not signed yet
+    retired: dict[str, int]  # by month, how many chains were removed from the database on purpose
     warnings: tuple[str, ...]
     checkpoints: tuple[ComparedCheckpoint, ...]  # without signatures, oldest first
     signed_checkpoints: int  # whose signature is right
@@ -97,7 +99,7 @@ async def verify_database(
             *await _check_not_emptied(connection, stored),
             *await _check_guards(database),
         )
-        rows = await verify_tables(connection)
+        rows = await verify_tables(connection, signatures.retired)
     return AuditVerification(
         not (tampering or rows),
         result.records,
@@ -106,6 +108,7 @@ async def verify_database(
         rows,
         result.open_chains,
         result.unsigned,
+        dict(sorted(Counter(end.month for end in result.retired).items())),
         (*stored.warnings, *_unknown_keys(signatures)),
         stored.compared,
         signatures.count,

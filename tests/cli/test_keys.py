@@ -118,7 +118,11 @@ def test_a_key_that_is_not_live_or_already_replaced_is_not_rotated(normalcy: Nor
     successor = normalcy("keys", "rotate", replaced, "--json").json["key_id"]
     tamper(settings, "UPDATE api_keys SET expires_at = 'x' WHERE key_id = :id", id=edited)
     before = len(records(settings))
-    for key_id, reason in ((revoked, "it is revoked"), (replaced, f"{successor} already"), (edited, "its times were edited")):
+    for key_id, reason in (
+        (revoked, "it is revoked"),
+        (replaced, f"{successor} already"),
+        (edited, "its times were edited"),
+    ):
         done = normalcy("keys", "rotate", key_id)
         assert (done.code, done.out) == (1, "")
         assert done.err.startswith(f"normalcy: Key {key_id} was not rotated: {reason}")

@@ -1,0 +1,216 @@
+"""Retire months of the audit: remove them from the database on purpose, so that verification can tell it from a loss.
+
+The ends of all their chains are signed, a checkpoint of kind `retired` for each month, and what was done is recorded.
+The keys and activations whose records leave get new ones, marked `adopted`, in the same transaction.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from app.audit.changes import Change, activation_change, changing, key_change, short_chain
+from app.audit.records import NewRecord, decode
+from app.audit.signed_checkpoint import OwnEnd
+from app.audit.verify import CREATED_STEPS
+from app.clock import later_month, month_of, utc_now
+from app.database.activations import Activation, all_activations, lock_activations
+from app.database.appender import check_durability
+from app.database.checkpoints import add_checkpoints
+from app.database.engine import Connection, Database
+from app.database.keys import ApiKey, list_keys
+from app.database.migrate import partition_name
+from app.database.records import (
+    AuditRow,
+    ChainHead,
+    RecordPosition,
+    add_records,
+    chain_heads,
+    records_of_kind,
+    stream_month,
+)
+from app.database.retirement import remove_months
+from app.database.sqlite import serve_lock
+from app.domain.card import ModelRef
+from app.errors import RetirementRefused
+from app.files import new_file
+from app.runtime.command import command_author, command_database, require_database
+from app.services.verify_audit import verify_database
+from app.settings import Settings
+
+Json = dict[str, Any]
+Report = Callable[[str, float], None]
+COMMAND = "audit retire"
+FOLDER = "retired"  # of the data folder
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    month: str
+    chains: int
+    records: int
+    stored_in: str  # the table or the file where its records are, or will be
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    retired: bool  # False: a dry run
+    months: tuple[Month, ...]
+    keys: int  # that get a new record
+    activations: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """What is in the months that leave."""
+
+    heads: Sequence[ChainHead]
+    keys: Sequence[ApiKey]
+    activations: Sequence[tuple[Activation, int]]  # with the id of the one before it
+
+    @property
+    def months(self) -> list[str]:
+        return sorted({head.month for head in self.heads})
+
+
+async def retire_months(
+    settings: Settings,
+    by: str,
+    before: str,
+    report: Report,
+    below_minimum: bool = False,
+    dry_run: bool = True,
+    clock: Callable[[], datetime] = utc_now,
+) -> Retirement:
+    """Retire all months before this one. Raises RetirementRefused if they must stay, or if the audit is not intact."""
+    check_month(before, month_of(clock()), settings.audit_retention_months, below_minimum)
+    require_database(settings)
+    async with command_database(settings) as database:
+        with ExitStack() as stack:
+            if database.dialect == "sqlite" and not dry_run:
+                stack.enter_context(serve_lock(database.file))  # deleting a month may take longer than a score may
+            await _check_intact(database, settings, report)
+            async with database.reading() as connection:
+                leaving = await _leaving(connection, before)
+            months = _months(database, settings, leaving)
+            done = Retirement(not dry_run, months, len(leaving.keys), len(leaving.activations))
+            if dry_run or not leaving.heads:
+                return done
+            if database.dialect == "sqlite":
+                await _export(database, done.months)
+            author = await command_author(settings, database, COMMAND)
+            async with changing(database, author) as change:
+                if await _leaving(change.connection, before) != leaving:
+                    raise RetirementRefused("The audit changed while it was exported: nothing was retired, try again.")
+                await _retire(change, leaving, done, by, before, clock())
+    return done
+
+
+def check_month(before: str, this_month: str, minimum: int, below_minimum: bool) -> None:
+    """Raises RetirementRefused. A process may still write to the chain that it opened last month."""
+    last = later_month(this_month, -1)
+    if before > last:
+        raise RetirementRefused(f"--before must be {last} or earlier: later months may still be written to.")
+    oldest = later_month(this_month, -minimum)
+    if before > oldest and not below_minimum:
+        raise RetirementRefused(
+            f"Months from {oldest} on are younger than {minimum} months (NORMALCY_AUDIT_RETENTION_MONTHS): choose an "
+            "earlier month, or add --below-minimum."
+        )
+
+
+async def _check_intact(database: Database, settings: Settings, report: Report) -> None:
+    found = await verify_database(database, settings, report)
+    if not found.intact:
+        raise RetirementRefused("The audit is not intact, so nothing is retired: `normalcy audit verify` says why.")
+
+
+async def _leaving(connection: Connection, before: str) -> _Leaving:
+    heads = [head for head in await chain_heads(connection) if head.month < before]
+    staying = {
+        output.get("key_id")
+        for row in await records_of_kind(connection, "key")
+        if row.month >= before and (output := decode(row.payload).output or {}).get("step") in CREATED_STEPS
+    }
+    keys = [key for key in await list_keys(connection) if key.key_id not in staying] if heads else []
+    activations, last = [], 0
+    for activation in await all_activations(connection):
+        if activation.month < before:
+            activations.append((activation, last))
+        last = activation.id
+    return _Leaving(heads, keys, activations)
+
+
+def _months(database: Database, settings: Settings, leaving: _Leaving) -> tuple[Month, ...]:
+    chains = Counter(head.month for head in leaving.heads)
+    records = Counter[str]()
+    for head in leaving.heads:
+        records[head.month] += head.seq
+    file = settings.data_dir.resolve() / FOLDER
+    return tuple(
+        Month(
+            month,
+            chains[month],
+            records[month],
+            str(file / f"audit-{month}.csv") if database.dialect == "sqlite" else partition_name(month),
+        )
+        for month in leaving.months
+    )
+
+
+async def _export(database: Database, months: Sequence[Month]) -> None:
+    """Each month to a file as psql would export it, see docs/auditors.md."""
+    for month in months:
+        path = Path(month.stored_in)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with new_file(path) as file:
+            file.write(_line(AuditRow._fields))
+            async with database.reading() as connection:
+                async for page in stream_month(connection, month.month):
+                    file.write(b"".join(_line(_cells(row)) for row in page))
+
+
+def _cells(row: AuditRow) -> Iterator[object]:
+    return (value.hex() if isinstance(value, bytes) else value for value in row)
+
+
+def _line(cells: Any) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+async def _retire(change: Change, leaving: _Leaving, done: Retirement, by: str, before: str, now: datetime) -> None:
+    connection, signer = change.connection, change.author.signer.for_another_writer()
+    await check_durability(connection)
+    await lock_activations(connection)
+    rows = short_chain(_records(leaving, done, by, before, now), change.author.facts, now)
+    await add_records(connection, rows)
+    signed = [signer.written([OwnEnd(rows[-1].head, closed=True)], now)]
+    for month in leaving.months:
+        heads = [head for head in leaving.heads if head.month == month]
+        signed.append(signer.retired(heads, now, signed[-1]))
+    await add_checkpoints(connection, signed)
+    first = 2 + len(leaving.keys)  # after the genesis, the record of the command, and those of the keys
+    moved: dict[int, RecordPosition] = {
+        activation.id: rows[index].position for index, (activation, _) in enumerate(leaving.activations, first)
+    }
+    await remove_months(connection, leaving.months, moved)
+    change.signed += signed
+
+
+def _records(leaving: _Leaving, done: Retirement, by: str, before: str, now: datetime) -> list[NewRecord]:
+    route = f"normalcy {COMMAND}"
+    output = {**asdict(done), "months": [asdict(month) for month in done.months]}
+    found = [NewRecord("read", now, by, route=route, input={"before": before}, output=output)]
+    found += [NewRecord("key", now, by, route=route, output=key_change("adopted", key)) for key in leaving.keys]
+    for each, after in leaving.activations:
+        adopted = activation_change("adopted", each.activated_at, each.activated_by, after)
+        model = ModelRef(each.site, each.version, each.sha256)
+        found.append(NewRecord("activation", now, by, route=route, model=model, output=adopted))
+    return found
