@@ -6,8 +6,7 @@ from typing import Any
 
 from PIL import Image
 
-from app.settings import load_settings
-from tests.web.browsing import chromium, opened
+from tests.web.browsing import chromium, opened, patient_settings
 from tests.web.calculator import STATES
 from tests.web.serving import serving
 
@@ -44,7 +43,7 @@ def take(browser: Any, running: Any, shot: tuple[str, str, dict[str, int], str, 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with TemporaryDirectory() as data:
-        settings = load_settings({"NORMALCY_DATA_DIR": data})
+        settings = patient_settings(Path(data))
         with serving(settings, ROOT / "models_store") as running, chromium() as browser:
             for shot in SHOTS:
                 take(browser, running, shot)
