@@ -28,8 +28,8 @@ PATIENCE_MS = 120_000  # for anything on a page, however busy the machine
 
 
 def patient_settings(folder: Path) -> Settings:
-    """Of a service for tests in a browser. On a busy machine, drawing may take longer than a response may in use, and the
-    page would show a 503: only a test of that wants it."""
+    """Of a service for tests in a browser. On a busy machine, drawing may take longer than a response may in use, and
+    the page would show a 503."""
     return replace(load_settings({"NORMALCY_DATA_DIR": str(folder)}), audit_budget_seconds=60.0)
 
 
