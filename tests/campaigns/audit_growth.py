@@ -69,7 +69,7 @@ async def a_score(folder: Path) -> NewRecord:
     async with command_runtime(settings, "score") as service:
         await service.poller.start()
         await score_measurement(
-            service, caller(settings, "score"), ScoreRequest.model_validate(READING).for_site("SoV")
+            service, caller("score"), ScoreRequest.model_validate(READING).for_site("SoV")
         )
         async with service.database.reading() as connection:
             rows = [row async for page in stream_chains(connection) for row in page]

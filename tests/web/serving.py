@@ -4,11 +4,12 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 import httpx
 import uvloop
@@ -16,6 +17,7 @@ import uvloop
 from app.audit.author import open_author
 from app.audit.changes import add_key, changing
 from app.clock import utc_now
+from app.database import engine
 from app.database.engine import Database, open_database
 from app.database.keys import make_key
 from app.database.records import stream_chains
@@ -102,7 +104,8 @@ def serving(
 
     def run() -> None:
         try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            waits = patch.object(engine, "SERVING_SECONDS", PATIENT_SECONDS) if patient else nullcontext()
+            with waits, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(main())
         except BaseException as error:  # noqa: BLE001 - handed to the test
             failures.append(error)
