@@ -117,7 +117,9 @@ def test_the_refusals_of_a_caller_over_its_rate_are_throttled_and_other_callers_
     slow = replace(settings, rate_per_second=1e-3, rate_burst=1)
     with serving(slow, models_dir) as running, closing(connect(running)) as over:
         assert running.score(READING, SCORE, headers=bearer(flooding)).status_code == 200
-        over.sendall(head(running, 2).replace(b"\r\n\r\n", b"\r\nAuthorization: Bearer %s\r\n\r\n{}" % flooding.encode()))
+        over.sendall(
+            head(running, 2).replace(b"\r\n\r\n", b"\r\nAuthorization: Bearer %s\r\n\r\n{}" % flooding.encode())
+        )
         assert running.score(READING, SCORE, headers=bearer(other)).status_code == 200
         over.setblocking(False)
         with pytest.raises(BlockingIOError):

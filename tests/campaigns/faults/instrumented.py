@@ -51,13 +51,14 @@ def clock() -> None:
 
 
 def computed() -> None:
+    from app.formats.response import score_response
     from app.services import score_measurements
 
-    file, make = os.open(os.environ["COMPUTED_FILE"], os.O_WRONLY | os.O_APPEND), score_measurements.score_response
+    file = os.open(os.environ["COMPUTED_FILE"], os.O_WRONLY | os.O_APPEND)
 
     def note(request_id: str, result: "Result") -> "ScoreResponse":
         os.write(file, f"{request_id}\n".encode())
-        return make(request_id, result)
+        return score_response(request_id, result)
 
     score_measurements.score_response = note  # type: ignore[attr-defined]
 

@@ -12,7 +12,11 @@ CONNECTIONS = 64  # as many as saturate the service
 SECONDS, WARM_UP_SECONDS = 2.5, 0.5
 OF_UNAUDITED, OF_ONE_INSERT, ADDED_P99_MS = 0.7, 1.5, 25.0
 COMPARED = ("-m", "tests.campaigns.comparison_servers")
-ARGUMENTS = {"audit off": (*COMPARED, "unaudited"), "one insert": (*COMPARED, "one-insert"), "audit": (*COMMAND, "serve")}
+ARGUMENTS = {
+    "audit off": (*COMPARED, "unaudited"),
+    "one insert": (*COMPARED, "one-insert"),
+    "audit": (*COMMAND, "serve"),
+}
 
 
 async def run_load_held(context: Context) -> Finding:
@@ -28,7 +32,9 @@ def _run(context: Context) -> Finding:
         names = list(servers)
         for number in context.each_cycle():
             first = number % len(names)
-            rounds.append({name: run_load(servers[name], CONNECTIONS, SECONDS) for name in names[first:] + names[:first]})
+            rounds.append(
+                {name: run_load(servers[name], CONNECTIONS, SECONDS) for name in names[first:] + names[:first]}
+            )
     return judge(rounds)
 
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from tests.audit.tampering import TAMPERS
 from tests.campaigns.faults import injection
 from tests.campaigns.faults.artefacts import run_artefacts
 from tests.campaigns.faults.broken_builds import run_broken_build
@@ -19,7 +20,7 @@ from tests.campaigns.faults.power_loss import run_power_loss
 from tests.campaigns.faults.rolling_update import run_alone, run_behind_balancer
 from tests.campaigns.faults.row import POSTGRESQL, SQLITE, Row
 from tests.campaigns.faults.soak import run_soak
-from tests.campaigns.faults.tampering import TAMPERS, WRITERS, run_clean, run_tampering
+from tests.campaigns.faults.tampering import WRITERS, run_clean, run_tampering
 from tests.campaigns.faults.upgrade import OLDER, run_upgrade
 
 UNDER_LOAD = (
@@ -152,9 +153,10 @@ ROWS: tuple[Row, ...] = (
         Row(
             "F8",
             f"tampering by the {who}",
-            f"Random changes of signed rows and checkpoints, in turn of {len(TAMPERS)} kinds, with the rights of {rights}.",
-            "the database refuses it, or both `normalcy audit verify` and `tools/verify_audit.py` find it with a copy of "
-            "the signed checkpoints and the public key, name its kind, and name the same rows",
+            f"Random changes of signed rows and checkpoints, in turn of {len(TAMPERS)} kinds, with the rights of "
+            f"{rights}.",
+            "the database refuses it, or both `normalcy audit verify` and `tools/verify_audit.py` find it with a copy "
+            "of the signed checkpoints and the public key, name its kind, and name the same rows",
             partial(run_tampering, as_owner=who == "owner"),
             cycles,
             unit="tampers",

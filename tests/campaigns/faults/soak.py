@@ -60,7 +60,9 @@ async def sample(target: Target, tasks: Path, seconds: float) -> Sample:
     process = psutil.Process(target.service.process.pid)
     count = int(tasks.read_text() or 0) if tasks.exists() else 0
     resident = process.memory_info().rss / 2**20
-    return Sample(seconds / 3600, resident, process.num_fds(), process.num_threads(), count, await connections_of(target))
+    return Sample(
+        seconds / 3600, resident, process.num_fds(), process.num_threads(), count, await connections_of(target)
+    )
 
 
 def judge(samples: Sequence[Sample], load: dict[str, float], verify_code: int, minutes: int) -> Finding:
