@@ -142,8 +142,8 @@ async def _refuse(request: Request, error: ProblemException) -> Response:
     if request.scope["route"].required_scopes:
         runtime = runtime_of(request.scope)
         runtime.refusals.record(_refusal_record(request, error), principal not in (ANONYMOUS, LOOPBACK))
-    if principal is ANONYMOUS:
-        await throttle(request.scope)
+    if principal is ANONYMOUS or error.problem is problems.OVER_RATE:
+        await throttle(request.scope, principal.name)
     return _response(request, error)
 
 
