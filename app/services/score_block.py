@@ -106,9 +106,10 @@ class ScoredBlock:
         ids = self.requests.ids
         for group in self.groups:
             ref, rows = group.model.ref, group.rows.tolist()
-            tail = b',"model":%d,"site":%b' % (model_numbers[ref], encode(ref.site))
-            heads = [b'{"index":%d,"id":%b%b' % (first_index + row, encode(ids[row]), tail) for row in rows]
-            for row, item in zip(rows, group.output.items(heads), strict=True):
+            head = b',"model":%d,"site":%b' % (model_numbers[ref], encode(ref.site))
+            indices = (group.rows + first_index).tolist()
+            written = group.output.items(head, indices, [encode(ids[row]) for row in rows])
+            for row, item in zip(rows, written, strict=True):
                 found[row] = item
         for row, errors in self.errors.items():
             found[row] = encode({"index": first_index + row, "id": ids[row], "errors": errors})
