@@ -267,8 +267,8 @@ class DataKeys:
             raise RecordUnreadable from error
 
     def blind(self, digest: bytes) -> bytes:
-        """Unchanged while the option is off."""
-        return self._master.blind(digest) if self.encrypts and self._master is not None else digest
+        """Unchanged if there is no master key."""
+        return self._master.blind(digest) if self._master is not None else digest
 
     async def _fetch(self, owners: set[str]) -> dict[str, DataKey]:
         found: dict[str, DataKey] = {}

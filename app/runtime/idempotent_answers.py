@@ -51,9 +51,9 @@ class IdempotentAnswers:
         """
         key_sha256 = hashlib.sha256(b"\0".join([principal.encode(), key])).digest()
         blinded = self._data_keys.blind(request_sha256)
-        claim = await self._claim(key_sha256, blinded, deadline)
+        claim = await self._claim(key_sha256, blinded if self._data_keys.encrypts else request_sha256, deadline)
         if isinstance(claim, StoredAnswer):
-            if claim.request_sha256 not in (blinded, request_sha256):  # encryption may have been off until now
+            if claim.request_sha256 not in (blinded, request_sha256):  # encryption may have been on or off then
                 raise IdempotencyKeyReused
             if claim.answer is None:
                 raise StillAnswering
