@@ -102,7 +102,7 @@ async def command_runtime(settings: Settings, command: str) -> AsyncIterator[Run
             DatabasePoller(database, loaded_models, keyring),
             writer,
             Checkpoints(database, settings.data_dir, utc_now, metrics),
-            await open_data_keys(settings, database),
+            await open_data_keys(settings, database, create=not settings.database_url),
             metrics,
             service_info(settings, backend),
         )

@@ -107,6 +107,7 @@ def test_an_encrypted_record_is_shown_and_replayed_as_one_in_clear(encrypted: Ru
     assert stored.output is None
 
 
+@pytest.mark.req("REQ-089")
 def test_no_value_of_a_patient_is_in_the_database(encrypted: Running) -> None:
     items = [item_of(who, diameter_mm=CANARY) for who in (PATIENT, "other", None)]
     score(encrypted, "one", **{"Idempotency-Key": "once"})
@@ -132,6 +133,7 @@ def test_the_same_values_are_there_without_the_option(settings: Settings, models
         assert not (settings.data_dir / KEY_FILE).exists()
 
 
+@pytest.mark.req("REQ-089")
 def test_an_erased_patient_is_erased_everywhere_and_the_chain_stays_intact(encrypted: Running, tmp_path: Path) -> None:
     score(encrypted, "one", **{"Idempotency-Key": "once"})
     score(encrypted, "other", {**BODY, "subject": "somebody else"})
