@@ -195,7 +195,7 @@ def replay(
         from app.services.replay import replay as replay_request
 
         async with command_runtime(settings, "audit replay") as runtime:
-            found = plain(await replay_request(runtime, caller(settings, "audit replay"), request_id, item))
+            found = plain(await replay_request(runtime, caller("audit replay"), request_id, item))
         del found["request_id"]  # of this command, not of the request that was replayed
         return found
 

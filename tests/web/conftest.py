@@ -19,9 +19,15 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def running(settings: Settings, models_dir: Path) -> Iterator[Running]:
+def patient() -> bool:
+    """Tests of what happens when time runs out override it."""
+    return True
+
+
+@pytest.fixture
+def running(settings: Settings, models_dir: Path, patient: bool) -> Iterator[Running]:
     """On both databases, one after the other."""
-    with serving(settings, models_dir) as service:
+    with serving(settings, models_dir, patient=patient) as service:
         yield service
 
 
