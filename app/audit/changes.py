@@ -1,4 +1,4 @@
-"""Changes of keys and activations, each with its record: a short signed chain, committed in the same transaction.
+"""Changes of keys, data keys and activations, each with its record: a short signed chain in the same transaction.
 
 A crash leaves both or neither: no key or activation without its record, no record without its row.
 """
@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
+from uuid import UUID
 
 import structlog
 
@@ -22,15 +23,17 @@ from app.database import keys
 from app.database.activations import Activation, add_activation, lock_activations
 from app.database.appender import check_durability
 from app.database.checkpoints import CheckpointRow, add_checkpoints
+from app.database.data_keys import destroy_key
 from app.database.engine import Connection, Database
 from app.database.keys import ApiKey
 from app.database.records import AuditRow, RecordPosition, add_records
 from app.domain.card import ModelRef
-from app.errors import ActivationFailed
+from app.errors import ActivationFailed, UnknownSubject
 from app.observability import describe_failure
 
 Json = dict[str, Any]
 CREATE, REVOKE = "normalcy keys create", "normalcy keys revoke"  # the only ways to change a key
+ERASE, ERASED = "normalcy audit erase", "erased"
 OUT_OF_ORDER = "an activation has an id that the database did not assign; `normalcy audit verify` names it."
 KeyStep = Literal["created", "revoked", "adopted"]  # adopted: it existed before changes were recorded
 ActivationStep = Literal["activated", "adopted"]
@@ -71,6 +74,14 @@ async def revoke_key(change: Change, key_id: str, by: str, now: datetime) -> Api
     revoked = await keys.revoke_key(change.connection, key_id, now)
     await _record(change, NewRecord("key", now, by, route=REVOKE, output=key_change("revoked", revoked)))
     return revoked
+
+
+async def erase(change: Change, key_id: UUID, subject: Json, records: int, by: str, now: datetime) -> None:
+    """Destroy the data key of a patient. Raises UnknownSubject if another process has just done so."""
+    output = {"step": ERASED, "data_key": key_id, "subject": subject, "records": records}
+    await _record(change, NewRecord("key", now, by, route=ERASE, output=output))
+    if not await destroy_key(change.connection, key_id, timestamp(now)):
+        raise UnknownSubject
 
 
 async def activate(

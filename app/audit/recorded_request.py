@@ -48,16 +48,18 @@ def subject_hasher(settings: Settings) -> SubjectHasher:
     """With the configured key, or with the one in the data folder, created there the first time."""
     if settings.subject_key:
         return SubjectHasher(settings.subject_key.encode())
-    return SubjectHasher(_own_key(settings.data_dir / KEY_FILE))
+    return SubjectHasher(own_key(settings.data_dir / KEY_FILE, "NORMALCY_SUBJECT_KEY"))
 
 
-def _own_key(file: Path) -> bytes:
+def own_key(file: Path, setting: str) -> bytes:
+    """A key of the data folder, created there the first time. Raises InvalidSettings, and NormalcyError if others can
+    read it."""
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         create_file(file, secrets.token_hex(32).encode())  # of several processes at once, the first one wins
     key = private_content(file).strip()
     if len(key) < MIN_KEY_LENGTH:
-        raise InvalidSettings([f"{file} does not hold a usable key: restore it, or set NORMALCY_SUBJECT_KEY."])
+        raise InvalidSettings([f"{file} does not hold a usable key: restore it, or set {setting}."])
     return key
 
 

@@ -29,6 +29,7 @@ GRANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "api_keys": ("SELECT",),
         # Not part of the audit: whoever takes over the service can send wrong answers anyway.
         "idempotent_answers": ("SELECT", "INSERT", "UPDATE", "DELETE"),
+        "data_keys": ("SELECT", "INSERT"),  # destroying one is for the owner
         "alembic_version": ("SELECT",),
     },
     AUDITOR: {
@@ -39,6 +40,7 @@ GRANTS: dict[str, dict[str, tuple[str, ...]]] = {
         # So that verification can compare the keys with their records. Of a secret only the SHA-256 of 32 random bytes
         # is stored: it grants no access, and it cannot be guessed.
         "api_keys": ("SELECT",),
+        "data_keys": ("SELECT",),  # wrapped: useless without the key that is not in the database
         "alembic_version": ("SELECT",),
     },
 }

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import app
 from app.audit.author import Author, chains_to_adopt, open_author
 from app.audit.changes import Change, changing
+from app.audit.encryption import open_data_keys
 from app.audit.writer import AuditWriter
 from app.clock import utc_now
 from app.database.engine import Database, command_connection
@@ -104,6 +105,7 @@ async def command_runtime(settings: Settings, command: str) -> AsyncIterator[Run
             DatabasePoller(database, loaded_models, keyring),
             writer,
             Checkpoints(database, settings.data_dir, utc_now, metrics),
+            await open_data_keys(settings, database, create=not settings.database_url),
             metrics,
             service_info(settings, backend),
         )

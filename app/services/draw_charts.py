@@ -33,7 +33,7 @@ from app.schemas.charts import (
 )
 from app.schemas.requests import ChartRequest, SiteRequest
 from app.schemas.validation import field_error
-from app.services.score_measurements import ResolvedRequest, count, find_model, make_result, new_record
+from app.services.score_measurements import ResolvedRequest, count, find_model, make_result, new_record, write_records
 
 PictureName = Literal["reference", "density", "visits"]
 
@@ -141,7 +141,7 @@ async def _record(runtime: Runtime, caller: Caller, chart: Chart, now: datetime)
     if not chart.measured:
         return
     records = [new_record(runtime, caller, each.resolved, each.response, now, each.item) for each in chart.measured]
-    await runtime.writer.write(records, caller.deadline)
+    await write_records(runtime, caller, records)
     for each in chart.measured:
         count(runtime, each.resolved, each.scored)
 
