@@ -7,6 +7,9 @@
     ├── UnknownSite             no model is published for this site
     ├── UnknownVersion          the site has no such version
     ├── UnknownRecord           the audit has no such record
+    ├── UnknownSubject          no data key is stored for this patient reference
+    ├── RecordErased            the key that encrypted a record was destroyed
+    ├── RecordUnreadable        a record is encrypted, and its key is not available here
     ├── NoModelLoaded           no model is loaded, or not yet
     │   └── SiteNotServed       the current version of this site cannot be used (with the reason)
     ├── ActivationFailed        a version cannot become current; the earlier one stays current
@@ -88,6 +91,23 @@ class UnknownVersion(NormalcyError):
 class UnknownRecord(NormalcyError):
     def __init__(self) -> None:
         super().__init__("The audit has no such record.")
+
+
+class UnknownSubject(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__(
+            "No data key is stored for this reference: nothing was recorded encrypted for it, or it was erased already."
+        )
+
+
+class RecordErased(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__("What was recorded about this patient was erased: its key was destroyed.")
+
+
+class RecordUnreadable(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__("The record is encrypted, and its key is not available here: see NORMALCY_AUDIT_KEY.")
 
 
 class NoModelLoaded(NormalcyError):

@@ -45,6 +45,8 @@ class Settings:
     jwt_issuers_file: str  # empty: no JWT is accepted
     subject_key: str = field(repr=False)  # empty: created in the data folder
     signing_key: str = field(repr=False)  # empty: created in the data folder
+    audit_encryption: Literal["off", "on"]
+    audit_key: str = field(repr=False)  # empty: created in the data folder
     checkpoint_file: str  # empty: none beside the one in the data folder; -: standard output
     audit_verify_hours: float
     audit_retention_months: int
@@ -226,6 +228,23 @@ TABLE: tuple[Setting, ...] = (
         "",
         "key that signs checkpoints of the audit (Ed25519); empty: created once in the data folder",
         "empty or a private key in PEM without a password",
+        secret=True,
+    ),
+    Setting(
+        "audit_encryption",
+        "off",
+        "on: new records store patients' values encrypted, each patient's under a key of its own that "
+        "`normalcy audit erase` destroys. Records that exist stay as they are",
+        "off or on",
+        _one_of("off", "on"),
+    ),
+    Setting(
+        "audit_key",
+        "",
+        "key under which the keys of patients are stored; empty: created once in the data folder when encryption is "
+        "on. All replicas must use the same key. Without it nobody can read encrypted records",
+        f"empty or at least {MIN_KEY_LENGTH} characters, at least {MIN_KEY_LETTERS} of them different",
+        _key,
         secret=True,
     ),
     Setting(

@@ -15,6 +15,7 @@ for login in manager service; do
     create "database_${login}_url" "postgresql://normalcy_${login}:${password}@database:5432/normalcy"
 done
 create subject_key "$(random)"
+create audit_key "$(random)"  # used if NORMALCY_AUDIT_ENCRYPTION is on
 create signing_key "$(openssl genpkey -algorithm ed25519)"
 create grafana_admin_password "$(random)"
 

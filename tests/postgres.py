@@ -39,6 +39,7 @@ CLEAR = """
     ALTER TABLE activations DISABLE TRIGGER activations_no_change;
     ALTER TABLE audit_checkpoints DISABLE TRIGGER audit_checkpoints_no_change;
     DELETE FROM idempotent_answers;
+    DELETE FROM data_keys;
     DELETE FROM activations;
     DELETE FROM audit_checkpoints;
     DELETE FROM audit_records;

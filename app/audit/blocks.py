@@ -18,7 +18,7 @@ from app.formats.block_columns import Column
 
 Json = dict[str, Any]
 
-COLUMNS = "columns"
+COLUMNS, ENCRYPTED = "columns", "encrypted"
 MAX_ITEMS = 1024  # from the first to the last index of a block: so an item is found without reading every block
 ID_MASK = (1 << 32) - 1
 
@@ -53,15 +53,23 @@ def expand(payload: Json) -> list[Json]:
         return [payload]
 
 
-def _records(payload: Json, output: Json) -> list[Json]:
-    items: list[int] = output[ITEMS]
+def contents(given: Json | None, output: Json) -> list[tuple[Json | None, Json | None]]:
+    """Input and output of every item. Raises ValueError, TypeError, LookupError or AttributeError."""
+    count = len(output[ITEMS])
+    if given is not None and ENCRYPTED in given:  # each item by itself
+        return [({ENCRYPTED: part}, None) for part in given[ENCRYPTED]]
+    if COLUMNS not in output and given is None:  # its key was destroyed, or is not available
+        return [(None, None)] * count
     shared = {name: value for name, value in output.items() if name not in (ITEMS, COLUMNS)}
-    outputs = block_columns.items(output[COLUMNS], len(items))
-    inputs: Sequence[Json | None] = [None] * len(items)
-    if payload["input"] is not None:
-        inputs = block_columns.items(payload["input"][COLUMNS], len(items))
+    outputs = block_columns.items(output[COLUMNS], count)
+    inputs = [None] * count if given is None else block_columns.items(given[COLUMNS], count)
+    return [(one, said | shared) for one, said in zip(inputs, outputs, strict=True)]
+
+
+def _records(payload: Json, output: Json) -> list[Json]:
     first = UUID(payload["record_id"]).int + 1
+    each = zip(output[ITEMS], contents(payload["input"], output), strict=True)
     return [
-        {**payload, "record_id": str(UUID(int=first + k)), "item": item, "input": given, "output": said | shared}
-        for k, (item, given, said) in enumerate(zip(items, inputs, outputs, strict=True))
+        {**payload, "record_id": str(UUID(int=first + k)), "item": item, "input": given, "output": said}
+        for k, (item, (given, said)) in enumerate(each)
     ]

@@ -1,4 +1,4 @@
-"""Changes of keys and activations, each with its record: a short signed chain, committed in the same transaction.
+"""Changes of keys, data keys and activations, each with its record: a short signed chain in the same transaction.
 
 A crash leaves both or neither: no key or activation without its record, no record without its row.
 """
@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
+from uuid import UUID
 
 import structlog
 
@@ -22,16 +23,18 @@ from app.database import keys
 from app.database.activations import Activation, add_activation, lock_activations
 from app.database.appender import check_durability
 from app.database.checkpoints import CheckpointRow, add_checkpoints
+from app.database.data_keys import destroy_key
 from app.database.engine import Connection, Database
 from app.database.keys import ApiKey, NewKey
 from app.database.records import AuditRow, RecordPosition, add_records
 from app.domain.card import ModelRef
-from app.errors import ActivationFailed, KeyNotRotated
+from app.errors import ActivationFailed, KeyNotRotated, UnknownSubject
 from app.observability import describe_failure
 
 Json = dict[str, Any]
 # The only ways to change a key.
 CREATE, ROTATE, REVOKE = "normalcy keys create", "normalcy keys rotate", "normalcy keys revoke"
+ERASE, ERASED = "normalcy audit erase", "erased"
 NOT_LIVE = "it is revoked or expired, create another one with `normalcy keys create`"
 EDITED = "its times were edited in the database, `normalcy audit verify` names it"
 OUT_OF_ORDER = "an activation has an id that the database did not assign; `normalcy audit verify` names it."
@@ -97,6 +100,14 @@ async def rotate_key(change: Change, key_id: str, overlap: timedelta, by: str, n
     await _record(change, NewRecord("key", now, by, route=ROTATE, output=key_change("created", new.key)))
     await keys.save_key(change.connection, new.key)
     return ended, new
+
+
+async def erase(change: Change, key_id: UUID, subject: Json, records: int, by: str, now: datetime) -> None:
+    """Destroy the data key of a patient. Raises UnknownSubject if another process has just done so."""
+    output = {"step": ERASED, "data_key": key_id, "subject": subject, "records": records}
+    await _record(change, NewRecord("key", now, by, route=ERASE, output=output))
+    if not await destroy_key(change.connection, key_id, timestamp(now)):
+        raise UnknownSubject
 
 
 async def activate(

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import count
@@ -13,6 +13,7 @@ import msgspec
 
 from app.audit.blocks import MAX_ITEMS, block_id, expand
 from app.audit.chain import check_row
+from app.audit.encryption import DataKeys, FoundKeys, named_keys
 from app.audit.records import UNREADABLE, decode
 from app.database.engine import Connection
 from app.database.records import AuditRow, Filter, LinkedRow, stream_records
@@ -22,6 +23,8 @@ Json = dict[str, Any]
 
 PAGE = 100
 MAX_PAGE = 1000  # some 2 MB of JSON
+ENCRYPTED = b'"encrypted":'
+NO_KEYS = FoundKeys({})
 READABLE_COLUMNS = ("request_id", "item", "kind", "at", "principal", "status")
 
 
@@ -32,7 +35,12 @@ class Page:
 
 
 async def find_records(
-    connection: Connection, wanted: Filter, cursor: str | None = None, limit: int = PAGE, item: int | None = None
+    connection: Connection,
+    wanted: Filter,
+    cursor: str | None = None,
+    limit: int = PAGE,
+    item: int | None = None,
+    data_keys: DataKeys | None = None,
 ) -> Page:
     """With `item` only the records of that index. Raises InvalidCursor if the cursor is not from an earlier page."""
     size, after = max(1, min(limit, MAX_PAGE)), _after(cursor) if cursor else None
@@ -42,8 +50,9 @@ async def find_records(
     found: list[tuple[tuple[str, UUID], Json]] = []
     async with aclosing(stream_records(connection, wanted, start)) as pages:
         async for page in pages:
+            keys = await keys_for(connection, page, data_keys)
             for linked in page:
-                records = zip(_positions(linked.row), as_dicts(linked), strict=False)
+                records = zip(_positions(linked.row), as_dicts(linked, keys), strict=False)
                 found += [
                     one for one in records if item in (None, one[1]["item"]) and (after is None or one[0] > after)
                 ]
@@ -53,14 +62,22 @@ async def find_records(
     return Page([record for _, record in found[:size]], more)
 
 
-def as_dicts(linked: LinkedRow) -> list[Json]:
+async def keys_for(connection: Connection, page: Sequence[LinkedRow], data_keys: DataKeys | None) -> FoundKeys:
+    """That decrypt these rows."""
+    if data_keys is None:
+        return NO_KEYS
+    encrypted = [_content(linked.row) for linked in page if ENCRYPTED in linked.row.payload]
+    return await data_keys.find(connection, set[UUID]().union(*map(named_keys, encrypted)))
+
+
+def as_dicts(linked: LinkedRow, keys: FoundKeys = NO_KEYS) -> list[Json]:
     """The payload, or that of each item of a block; whether the row is what was hashed, and its position."""
     row, damage = linked.row, check_row(*linked)
     chain = {"month": row.month, "id": str(row.chain_id), "seq": row.seq, "row_hash": row.row_hash.hex()}
     judged: Json = {"damaged": damage is not None, "chain": chain}
     if damage:
         judged["damage"] = damage._asdict()
-    return [record | judged for record in expand(_content(row))]
+    return [keys.decrypt(record) | judged for record in expand(keys.decrypt(_content(row)))]
 
 
 def _content(row: AuditRow) -> Json:

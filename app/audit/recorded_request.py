@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from app.domain.query import CONVENTIONS, Convention
 from app.errors import InvalidSettings
 from app.files import create_file, private_content
-from app.formats.block_columns import Column, chosen, distinct, same
+from app.formats.block_columns import Column, chosen, same
 from app.schemas.request_columns import Options, RequestColumns
 from app.schemas.requests import ScoreRequest, SiteRequest
 from app.schemas.validation import parse
@@ -46,16 +48,18 @@ def subject_hasher(settings: Settings) -> SubjectHasher:
     """With the configured key, or with the one in the data folder, created there the first time."""
     if settings.subject_key:
         return SubjectHasher(settings.subject_key.encode())
-    return SubjectHasher(_own_key(settings.data_dir / KEY_FILE))
+    return SubjectHasher(own_key(settings.data_dir / KEY_FILE, "NORMALCY_SUBJECT_KEY"))
 
 
-def _own_key(file: Path) -> bytes:
+def own_key(file: Path, setting: str) -> bytes:
+    """A key of the data folder, created there the first time. Raises InvalidSettings, and NormalcyError if others can
+    read it."""
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         create_file(file, secrets.token_hex(32).encode())  # of several processes at once, the first one wins
     key = private_content(file).strip()
     if len(key) < MIN_KEY_LENGTH:
-        raise InvalidSettings([f"{file} does not hold a usable key: restore it, or set NORMALCY_SUBJECT_KEY."])
+        raise InvalidSettings([f"{file} does not hold a usable key: restore it, or set {setting}."])
     return key
 
 
@@ -67,24 +71,31 @@ def recorded_input(request: SiteRequest, hasher: SubjectHasher) -> Json:
 
 def recorded_columns(requests: RequestColumns, rows: Sequence[int], hasher: SubjectHasher) -> dict[str, Column]:
     """The same of some rows of a block, as columns."""
-    numbers = {name: column[list(rows)].tolist() for name, column in requests.numbers.items()}
-    options = [requests.options[row] for row in rows]
-    index = {one: k for k, one in enumerate(dict.fromkeys(options))}
-    each = [index[one] for one in options]
+    here = np.asarray(rows)
+    numbers = {name: column[here] for name, column in requests.numbers.items()}
     found: dict[str, Column] = {
-        name: msgspec.Raw(msgspec.json.encode(column)) if any(column) else same(0.0) for name, column in numbers.items()
+        name: msgspec.Raw(msgspec.json.encode(column.tolist())) if column.any() else same(0.0)
+        for name, column in numbers.items()
     }
+    used, each = np.unique(requests.options.codes[here], return_inverse=True)
+    options = [requests.options.values[code] for code in used.tolist()]
     for name in Options._fields:
-        values = [getattr(one, name) for one in index]
+        values = [getattr(one, name) for one in options]
         if name == "convention":
             values = [_stated(CONVENTIONS[convention]) for convention in values]
-        found[name] = chosen(values, each)
-    found["sex"] = distinct(["male" if male else "female" for male in requests.male[list(rows)].tolist()])
+        found[name] = chosen(values, each.tolist())
+    found["sex"] = _sexes(requests.male[here])
     subjects = [requests.subjects[row] for row in rows]
     if not any(subjects):
         return found | {SUBJECT: same(None)}
     hashes = [hasher.hash(subject) if subject else {} for subject in subjects]
     return found | {f"{SUBJECT}.{part}": [one.get(part) for one in hashes] for part in ("key_id", "hmac_sha256")}
+
+
+def _sexes(male: NDArray[np.bool_]) -> Column:
+    """In the order in which they appear."""
+    sexes = ("male", "female") if male[0] else ("female", "male")
+    return same(sexes[0]) if (male == male[0]).all() else chosen(sexes, (male != male[0]).astype(np.int8).tolist())
 
 
 def _stated(convention: Convention) -> dict[str, str]:

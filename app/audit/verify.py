@@ -1,4 +1,4 @@
-"""Verify the audit: the chains, and the tables of keys and activations against their records.
+"""Verify the audit: the chains, and the tables of keys, destroyed data keys and activations against their records.
 
 Within a chain, any change, insertion, deletion or reordering is found. A tail that was cut off, or a chain that is
 missing as a whole, is found only with checkpoints; without one, a chain without its seal is reported as open (its
@@ -9,6 +9,7 @@ each row has its record, each record its row, and their columns are equal; anyth
 """
 
 from collections.abc import AsyncIterable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -17,11 +18,12 @@ from uuid import UUID
 import msgspec
 
 from app.audit.chain import NOTHING_BEFORE, DamageKind, check_row
-from app.audit.changes import key_columns
+from app.audit.changes import ERASED, key_columns
 from app.audit.checkpoint import Checkpoint
 from app.audit.records import UNREADABLE, decode
 from app.audit.verify_signatures import SignatureLedger, UnsignedRows
 from app.database.activations import Activation, all_activations, highest_assigned_id
+from app.database.data_keys import StoredKey, erased_keys, keys_by_id
 from app.database.engine import Connection
 from app.database.keys import ApiKey, list_keys
 from app.database.records import AuditRow, ChainHead, RecordPosition, records_of_kind
@@ -29,7 +31,7 @@ from app.database.records import AuditRow, ChainHead, RecordPosition, records_of
 Json = dict[str, Any]
 CoveredHashes = dict[int, set[bytes]]  # what checkpoints say of a chain, by seq; two hashes at one seq contradict
 
-KEYS, ACTIVATIONS = "api_keys", "activations"
+KEYS, ACTIVATIONS, DATA_KEYS = "api_keys", "activations", "data_keys"
 CREATED_STEPS = ("created", "adopted")
 ACTIVATED_STEPS = ("activated", "adopted")  # records of other steps are older than the rows' references to records
 
@@ -245,19 +247,22 @@ class RecordedChange(NamedTuple):
 
 
 async def verify_tables(connection: Connection, retired: Container[UUID] = ()) -> tuple[RowFinding, ...]:
-    """Compare keys and activations with their records. Whether the records are genuine is for `verify_chains`.
+    """Compare keys, erasures and activations with their records. Whether those are genuine is for `verify_chains`.
 
     Records of retired chains do not count, should their month be in the database again: newer ones replace them.
     """
-    of_keys = [row for row in await records_of_kind(connection, "key") if row.chain_id not in retired]
-    of_activations = [row for row in await records_of_kind(connection, "activation") if row.chain_id not in retired]
-    key_changes, unreadable_keys = _recorded_changes(of_keys, KEYS)
-    activated, unreadable_activations = _recorded_changes(of_activations, ACTIVATIONS)
+    key_rows = [row for row in await records_of_kind(connection, "key") if row.chain_id not in retired]
+    activation_rows = [row for row in await records_of_kind(connection, "activation") if row.chain_id not in retired]
+    of_keys, unreadable_keys = _recorded_changes(key_rows, KEYS)
+    erasures = {str(each.output.get("data_key")): each for each in of_keys if each.output.get("step") == ERASED}
+    key_changes = [each for each in of_keys if each.output.get("step") != ERASED]
+    activated, unreadable_activations = _recorded_changes(activation_rows, ACTIVATIONS)
     rows = await all_activations(connection)
     return (
         *unreadable_keys,
         *unreadable_activations,
         *_compare_keys(await list_keys(connection), key_changes),
+        *_compare_erasures(await _destroyed_keys(connection, erasures), erasures),
         *_compare_activations(rows, activated),
         *_not_assigned(rows, await highest_assigned_id(connection)),
     )
@@ -299,6 +304,31 @@ def _compare_key(
         later = {"expires_at": rotated, "revoked_at": revoked}
         expected = created.output | {name: each.output.get(name) for name, each in later.items() if each}
         yield from _differing(KEYS, key_id, (revoked or rotated or created).record_id, key_columns(row), expected)
+
+
+async def _destroyed_keys(connection: Connection, recorded: Iterable[str]) -> list[StoredKey]:
+    """Keys that were destroyed according to the table, or to a record."""
+    return [*await erased_keys(connection), *await keys_by_id(connection, _uuids(recorded))]
+
+
+def _uuids(texts: Iterable[str]) -> Iterator[UUID]:
+    for text in texts:
+        with suppress(ValueError):  # somebody else wrote it
+            yield UUID(text)
+
+
+def _compare_erasures(rows: Sequence[StoredKey], recorded: Mapping[str, RecordedChange]) -> Iterator[RowFinding]:
+    present = {str(row.key_id): row for row in rows}
+    for key_id in sorted(present.keys() | recorded.keys()):
+        row, change = present.get(key_id), recorded.get(key_id)
+        found = (DATA_KEYS, key_id, change.record_id if change else None)
+        if row is None:
+            yield RowFinding(RowDamageKind.ROW_GONE, *found, "its erasure has a record but is not in the table")
+        elif change is None:
+            yield RowFinding(RowDamageKind.NO_RECORD, *found, "no record says that this key was destroyed")
+        elif row.erased_at is None:
+            detail = "the key is there again although it was destroyed: erase the patient once more"
+            yield RowFinding(RowDamageKind.ROW_CHANGED, *found, detail)
 
 
 def _compare_activations(rows: Sequence[Activation], changes: Sequence[RecordedChange]) -> list[RowFinding]:

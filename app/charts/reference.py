@@ -166,7 +166,8 @@ def _label_curves(
     wanted += [(height, "nc-threshold-text", f"NS = {short(t)}") for t, height in thresholds]
     wanted.sort(key=lambda each: each[0])
     placed = spread_labels([height for height, _, _ in wanted], LABEL_GAP, box.top - 8, box.bottom)
-    kind = "nc-leader" if x < box.right - 1 else "nc-grid"  # across a gap, they must not look like curves that go on
+    # Across a gap, they must not look like curves that go on.
+    kind = "nc-leader nc-gap" if x < box.right - 1 else "nc-grid"
     for (height, name, text), position in zip(wanted, placed, strict=True):
         canvas.path(kind, f"M{x + 1:.1f} {height:.1f}H{box.right:.1f}L{box.right + 6:.1f} {position:.1f}")
         canvas.text(name, box.right + 8, position + 4, text)

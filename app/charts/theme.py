@@ -103,6 +103,7 @@ def _theme(c: Colours) -> Theme:
         "nc-point nc-earlier": {"fill": c.background, "stroke": c.text, "stroke-width": "2"},
         "nc-point nc-withheld": {"fill": "none", "stroke": c.muted, "stroke-width": "1.5", "stroke-dasharray": "2 2"},
         "nc-leader": line | {"stroke": c.axis, "stroke-width": "0.75"},
+        "nc-leader nc-gap": line | {"stroke": c.axis, "stroke-width": "0.75", "stroke-dasharray": "1 4"},
         "nc-guide": {"stroke": c.muted, "stroke-width": "1", "stroke-dasharray": DOTS, "stroke-linecap": "round"},
         "nc-density": line | {"stroke": c.line, "stroke-width": "2"},
         "nc-density-fill": {"fill": c.wide_band},

@@ -1,4 +1,4 @@
-"""`normalcy audit`: verify the audit, write checkpoints, show, replay and export records."""
+"""`normalcy audit`: verify the audit, write checkpoints, show, replay and export records, erase a patient."""
 
 import os
 import re
@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from app.services.verify_audit import AuditVerification, Tampering
 
 group = typer.Typer(
-    help="Verify, checkpoint, show, replay, export and retire the audit; public-key and rotate-key for its signatures.",
+    help="Verify, checkpoint, show, replay, export and retire the audit; erase a patient; public-key and rotate-key for "
+    "its signatures.",
     no_args_is_help=True,
 )
 
 DAMAGED, COULD_NOT_CHECK = 1, 2  # exit codes
 MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])", re.ASCII)
+HIDDEN = ("erased", "unreadable")  # contents that cannot be shown
 COLUMNS = ("at", "kind", "request_id", "item", "principal", "route", "status", "model")
 SiteOption = Annotated[str | None, typer.Option("--site", help="Only records of this site.")]
 NewFileOption = Annotated[Path, typer.Option("--out", help="The file to write. An existing file is never overwritten.")]
@@ -193,7 +195,7 @@ def replay(
         from app.services.replay import replay as replay_request
 
         async with command_runtime(settings, "audit replay") as runtime:
-            found = plain(await replay_request(runtime, caller(settings, "audit replay"), request_id, item))
+            found = plain(await replay_request(runtime, caller("audit replay"), request_id, item))
         del found["request_id"]  # of this command, not of the request that was replayed
         return found
 
@@ -206,6 +208,8 @@ def replay(
         say(f"{verdict}: {counted(found['replayed'], 'score')}, {largest}.")
         for name in found["fields"]:
             say(f"  {name}")
+        if found["erased"]:
+            say(f"Left out: {counted(found['erased'], 'score')} of patients who were erased.")
         for damaged in found["damaged"]:
             say(f"Damaged: {_damage(damaged, damaged)}")
 
@@ -280,6 +284,38 @@ def retire(
     show(done, json, print_text)
 
 
+@group.command()
+def erase(
+    subject: Annotated[
+        str,
+        typer.Option(help="The patient reference that callers sent in `subject`; -: read it from standard input."),
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Erase. Without it, only show what would be erased.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Make everything that was recorded encrypted about a patient unreadable, for ever, by destroying its key.
+
+    The chain stays intact, and the erasure is itself recorded. Records that were stored in clear stay as they are.
+    """
+    from app.services.erase_subject import erase_subject
+
+    reference = typer.get_text_stream("stdin").readline().rstrip("\r\n") if subject == "-" else subject
+    with progress_bar("counting") as report:
+        found = run(lambda settings: erase_subject(settings, principal(), reference, report, really=yes))
+
+    def print_text() -> None:
+        done = "Erased" if found.erased else "Would erase"
+        say(f"{done}: {counted(found.records, 'record')} of this patient, by destroying the data key {found.data_key}.")
+        if found.in_clear:
+            say(f"Not erased: {counted(found.in_clear, 'record')} stored in clear while encryption was off.")
+        if not found.erased:
+            say("Nothing was changed. To erase, add --yes.")
+
+    show(found, json, print_text)
+    if found.erased and not found.log_emptied:
+        warn("normalcy: The database was busy: its write-ahead log may hold the wrapped key until it is written on.")
+
+
 @contextmanager
 def _any_failure_exits_with_2() -> Iterator[None]:
     """Exit code 1 is reserved for results: the audit is damaged, the replay differs."""
@@ -350,5 +386,5 @@ def _damage(record: dict[str, Any], damage: dict[str, Any]) -> str:
 def _line(record: dict[str, Any]) -> str:
     model = record.get("model") or {}
     cells = {**record, "model": f"{model['site']} {model['version']}" if model else None}
-    mark = ["DAMAGED"] if record["damaged"] else []
+    mark = ["DAMAGED"] if record["damaged"] else [record["content"]] if record["content"] in HIDDEN else []
     return "  ".join(["-" if cells.get(name) is None else str(cells[name]) for name in COLUMNS] + mark)

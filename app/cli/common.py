@@ -67,13 +67,14 @@ def principal() -> str:
     return f"command-line:{user}"
 
 
-def caller(settings: Settings, command: str) -> "Caller":
-    """The caller of a use case. What it records must be durable within the audit budget from now on."""
+def caller(command: str) -> "Caller":
+    """The caller of a use case. What it records must be durable within `COMMAND_SECONDS` from now on."""
     import uuid_utils
 
+    from app.runtime.command import COMMAND_SECONDS
     from app.runtime.credentials import Caller
 
-    deadline = asyncio.get_running_loop().time() + settings.audit_budget_seconds
+    deadline = asyncio.get_running_loop().time() + COMMAND_SECONDS
     return Caller(principal(), str(uuid_utils.uuid7()), f"normalcy {command}", deadline)
 
 

@@ -147,7 +147,7 @@ def _score_one(site: str | None, body: dict[str, Any], json: bool) -> None:
     async def work(settings: Settings) -> ScoreResponse:
         async with command_runtime(settings, "score") as service:
             await service.poller.start()
-            return await score_measurement(service, caller(settings, "score"), request)
+            return await score_measurement(service, caller("score"), request)
 
     answer = run(work)
 
@@ -169,7 +169,7 @@ def _score_file(order: "FileOrder", json: bool) -> None:
     async def work(settings: Settings, report: Callable[[int, int], None]) -> "FileRun":
         async with command_runtime(settings, "score") as service:
             await service.poller.start()
-            return await score_file(service, caller(settings, "score"), order, report)
+            return await score_file(service, caller("score"), order, report)
 
     with row_progress_bar("scoring") as report:
         done = run(lambda settings: work(settings, report))

@@ -30,6 +30,7 @@ GRANTS: dict[str, dict[str, tuple[str, ...]]] = {
         # Not part of the audit: whoever takes over the service can send wrong answers anyway.
         "idempotent_answers": ("SELECT", "INSERT", "UPDATE", "DELETE"),
         "key_uses": ("SELECT", "INSERT", "UPDATE"),
+        "data_keys": ("SELECT", "INSERT"),  # destroying one is for the owner
         "alembic_version": ("SELECT",),
     },
     AUDITOR: {
@@ -41,6 +42,7 @@ GRANTS: dict[str, dict[str, tuple[str, ...]]] = {
         # is stored: it grants no access, and it cannot be guessed.
         "api_keys": ("SELECT",),
         "key_uses": ("SELECT",),  # for `normalcy keys list`
+        "data_keys": ("SELECT",),  # wrapped: useless without the key that is not in the database
         "alembic_version": ("SELECT",),
     },
 }

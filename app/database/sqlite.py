@@ -28,6 +28,7 @@ PRAGMAS = (
     f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}",
     "PRAGMA recursive_triggers = ON",  # REPLACE then fires the delete triggers too
     "PRAGMA foreign_keys = ON",  # no activation without its record
+    "PRAGMA secure_delete = ON",  # a data key that is destroyed, or an answer that has expired, leaves no bytes behind
 )
 INSERT = f"INSERT INTO audit_records VALUES ({', '.join('?' * len(AuditRow._fields))})"  # noqa: S608 - no input in it
 INSERT_SIGNED = "INSERT INTO audit_checkpoints VALUES (?, ?, ?, ?, ?)"
@@ -52,6 +53,18 @@ def create_private_file(path: Path) -> None:
 def set_pragmas(connection: Executes) -> None:
     for pragma in PRAGMAS:
         connection.execute(pragma)
+
+
+def empty_log(path: Path) -> bool:
+    """Move everything from the write-ahead log to the file. False: somebody is reading or writing."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
+    try:
+        [busy, *_] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.Error:
+        return False
+    finally:
+        connection.close()
+    return not busy
 
 
 @contextmanager

@@ -191,6 +191,23 @@ activations = Table(
     Index("activations_site", "site", "id"),
 )
 
+# Wrapped under a key that is not in the database; see `data_keys.py`.
+data_keys = Table(
+    "data_keys",
+    metadata,
+    Column("key_id", UuidColumn, primary_key=True),
+    Column("owner", TextColumn),  # a keyed hash of a patient reference, or a month; NULL: erased
+    Column("wrapped", BytesColumn),
+    Column("erased_at", TextColumn),
+    Index("data_keys_owner", "owner", unique=True),
+    Index(
+        "data_keys_erased",
+        "erased_at",
+        postgresql_where=text("erased_at IS NOT NULL"),
+        sqlite_where=text("erased_at IS NOT NULL"),
+    ),
+)
+
 idempotent_answers = Table(
     "idempotent_answers",
     metadata,

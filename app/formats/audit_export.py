@@ -33,6 +33,7 @@ HEADER = (
     "row_hash",
     "damaged",  # true: the row is not what was hashed; if its payload cannot be read, only the other columns are filled
     "damage",  # its kind, and a description
+    "content",  # clear, decrypted, erased or unreadable: how input and output are stored
 )
 _JSON = ("input", "output")
 

@@ -72,8 +72,8 @@ FLAT_PATHS = {
 
 
 class Template(NamedTuple):
-    text: bytes  # from `input` on; with %b for what comes before, and for each number
-    numbers: Callable[[Sequence[bytes]], tuple[bytes, ...]]  # which, in order
+    text: bytes  # from `input` on; with %b for each number
+    numbers: Callable[[tuple[bytes, ...]], tuple[bytes, ...]]  # which, in order
 
 
 class AnswerOutput:
@@ -103,39 +103,54 @@ class AnswerOutput:
         self._kinds = [_kind(judged.assessment_of, key) for key in self._keys]
 
     @cached_property
-    def _texts(self) -> list[list[bytes]]:
-        """[N, K] every number as JSON; null where it is not finite, which happens only to withheld ones."""
-        rows = encode(self._columns.numbers.tolist())
-        return [row.split(b",") for row in rows[2:-2].split(b"],[")]
+    def _texts(self) -> list[bytes]:
+        """Every column of numbers as JSON, without brackets; null where a number is not finite: only if withheld."""
+        return encode(self._columns.numbers.T.tolist())[2:-2].split(b"],[")
 
-    def items(self, heads: Sequence[bytes]) -> list[bytes]:
-        """The JSON of each answer; `heads` are the beginnings of the objects, before `input`."""
+    @cached_property
+    def _cells(self) -> list[list[bytes]]:
+        return [text.split(b",") for text in self._texts]
+
+    def items(self, head: bytes, indices: Sequence[int], ids: Sequence[bytes]) -> list[bytes]:
+        """The JSON of each answer. `head` lies between the id, which is JSON, and `input`: what all answers share."""
         columns = self._columns
         options = columns.thresholds, columns.hdi_probability, columns.has_error_free
-        templates = [_template(columns.judged.assessment_of, key, *options) for key in self._keys]
+        found = [_template(columns.judged.assessment_of, key, *options) for key in self._keys]
+        begin = b'{"index":%d,"id":%b' + head.replace(b"%", b"%%")
+        templates = [(begin + template.text, template.numbers) for template in found]
         each = map(templates.__getitem__, self._kind.tolist())
+        rows = zip(*self._cells, strict=True)
         return [
-            template.text % (head, *template.numbers(row))
-            for template, head, row in zip(each, heads, self._texts, strict=True)
+            text % (index, item_id, *numbers(row))
+            for (text, numbers), index, item_id, row in zip(each, indices, ids, rows, strict=True)
         ]
 
     def record_columns(self) -> dict[str, RecordColumn]:
         """Every field from `score` to `advisories` by its path."""
         columns = self._columns
         found: dict[str, RecordColumn] = {}
-        texts = list(zip(*self._texts, strict=True))
         for path, value in _paths(columns.thresholds, columns.hdi_probability, columns.has_error_free):
             if path in WORDS:
                 found[path] = self._words(path)
                 continue
             absent = self._absent(path)
+            missing = np.flatnonzero(absent).tolist()
             if isinstance(value, int):
-                found[path] = _array(texts[value], absent)
-            elif absent.any():
+                found[path] = self._array(value, missing)
+            elif missing:
                 found[path] = chosen([value, None], absent.astype(np.int8).tolist())
             else:
                 found[path] = same(value)
         return found
+
+    def _array(self, column: int, missing: Sequence[int]) -> msgspec.Raw:
+        text = self._texts[column]
+        if missing:
+            cells = self._cells[column].copy()
+            for row in missing:
+                cells[row] = NULL
+            text = b",".join(cells)
+        return msgspec.Raw(b"[%b]" % text)
 
     def flat(self) -> dict[str, Column]:
         """By the names of the columns of a file of scores: numbers with NaN, texts with None for what is not given."""
@@ -197,15 +212,6 @@ def _flat_words(kind: Judged) -> tuple[str | None, ...]:
     return position, kind.assessment.verdict, reasons or None, advised or None
 
 
-def _array(texts: Sequence[bytes], absent: Mask) -> msgspec.Raw:
-    missing = np.flatnonzero(absent).tolist()
-    if missing:
-        texts = list(texts)
-        for row in missing:
-            texts[row] = NULL
-    return msgspec.Raw(b"[" + b",".join(texts) + b"]")
-
-
 def _positions(above_2: NDArray[np.float64], below_minus_2: NDArray[np.float64]) -> NDArray[np.intp]:
     """Indices into POSITIONS, as `position` finds them."""
     within = np.maximum(above_2, below_minus_2) <= UNLIKELY
@@ -241,7 +247,7 @@ def _template(
     text = encode(BatchScore(0, None, 0, "", scored.input, *parts(scored.answer)))
     _, name, rest = text.partition(b',"input":')
     gaps = [_column(float(gap)) for gap in GAP.findall(rest)]
-    return Template(b"%b" + name + GAP.sub(b"%b", rest.replace(b"%", b"%%")), itemgetter(*gaps))
+    return Template(name + GAP.sub(b"%b", rest.replace(b"%", b"%%")), itemgetter(*gaps))
 
 
 @lru_cache(maxsize=4096)

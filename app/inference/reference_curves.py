@@ -7,9 +7,11 @@ import numpy as np
 
 from app.domain.patient import Patient, covariates
 from app.domain.query import Convention, MeasurementColumns, ScoreQuery
+from app.domain.score import Finding
 from app.errors import UnverifiedResult
 from app.formats.rounding import significant, significant_columns
 from app.inference.executor import LoadedModel
+from app.inference.reliability_rules import Assessment
 from app.maths.moments import Array, Intervals, Moments
 from app.maths.score import normalcy, predictive
 from app.maths.score.interval_table import MASS, MeasurementIntervals, find_intervals
@@ -22,10 +24,13 @@ DENSITY_POINTS = 161
 BEYOND = 0.6  # widths of the interval that the density is followed beyond its ends
 
 
-def assess_context(model: LoadedModel, patient: Patient, convention: Convention) -> Reliability:
-    """The verdict on a patient of whom no diameter is known."""
-    [reliability] = reliabilities(model, [patient], convention, context_numbers(model, [patient], (2.0,))[1])
-    return reliability
+def assess_context(
+    model: LoadedModel, patient: Patient, convention: Convention
+) -> tuple[Reliability, tuple[Finding, ...]]:
+    """The verdict on a patient of whom no diameter is known, and the findings that led to it."""
+    found = context_numbers(model, [patient], (2.0,))[1]
+    [(reliability, assessment)] = _assessed(model, [patient], convention, found)
+    return reliability, assessment.findings
 
 
 def reference_curves(
@@ -92,12 +97,18 @@ def context_numbers(
 def reliabilities(
     model: LoadedModel, people: Sequence[Patient], convention: Convention, found: MeasurementIntervals
 ) -> list[Reliability]:
+    return [reliability for reliability, _ in _assessed(model, people, convention, found)]
+
+
+def _assessed(
+    model: LoadedModel, people: Sequence[Patient], convention: Convention, found: MeasurementIntervals
+) -> list[tuple[Reliability, Assessment]]:
     rules, w2 = model.reliability_rules, found.context_width
     measured = MeasurementColumns.of([ScoreQuery(person, 0.0, convention=convention) for person in people])
     percentile = rules.percentile(w2)
     numbers = zip(significant_columns(w2).tolist(), significant_columns(percentile).tolist(), strict=True)
     assessments = map(rules.assessment, rules.assess(measured, w2, percentile).tolist())
-    return [Reliability(one.verdict, *each, one.reasons) for one, each in zip(assessments, numbers, strict=True)]
+    return [(Reliability(one.verdict, *each, one.reasons), one) for one, each in zip(assessments, numbers, strict=True)]
 
 
 def _rows(moments: Moments, rows: Array) -> Moments:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import app
 from app.audit.author import Author, chains_to_adopt, open_author
 from app.audit.changes import Change, changing
+from app.audit.encryption import open_data_keys
 from app.audit.writer import AuditWriter
 from app.clock import utc_now
 from app.database.engine import Database, command_connection
@@ -26,6 +27,9 @@ from app.runtime.poller import DatabasePoller
 from app.runtime.runtime import Runtime, process_facts, service_info
 from app.runtime.tokens import TokenVerifier
 from app.settings import Settings
+
+# From a command to its record: nobody waits for the line as a client of the service does for its 503.
+COMMAND_SECONDS = 10.0
 
 
 @asynccontextmanager
@@ -78,7 +82,7 @@ def database_location(settings: Settings) -> str:
 async def command_writer(settings: Settings, database: Database, command: str) -> AsyncIterator[AuditWriter]:
     """Raises AuditUnavailable if nothing can be recorded."""
     author = await command_author(settings, database, command)
-    writer = AuditWriter(database.appender(), author, make_metrics(), budget_seconds=settings.audit_budget_seconds)
+    writer = AuditWriter(database.appender(), author, make_metrics(), budget_seconds=COMMAND_SECONDS)
     try:
         await writer.start(await chains_to_adopt(database))
         yield writer
@@ -101,6 +105,7 @@ async def command_runtime(settings: Settings, command: str) -> AsyncIterator[Run
             DatabasePoller(database, loaded_models, keyring),
             writer,
             Checkpoints(database, settings.data_dir, utc_now, metrics),
+            await open_data_keys(settings, database, create=not settings.database_url),
             metrics,
             service_info(settings, backend),
         )

@@ -7,13 +7,14 @@ answer without one.
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import structlog
 
+from app.audit.encryption import DataKeys, owner_of
 from app.clock import timestamp
 from app.database.engine import Database
 from app.database.idempotent_answers import Claim, StoredAnswer, claim_key, delete_expired, release_key, store_answer
@@ -31,30 +32,49 @@ class Answer(NamedTuple):
 
 
 class IdempotentAnswers:
-    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
-        self._database, self._clock = database, clock
+    def __init__(self, database: Database, data_keys: DataKeys, clock: Callable[[], datetime]) -> None:
+        self._database, self._data_keys, self._clock = database, data_keys, clock
 
     async def answer(
-        self, principal: str, key: bytes, request_sha256: bytes, work: Callable[[], Awaitable[bytes]], deadline: float
+        self,
+        principal: str,
+        key: bytes,
+        request_sha256: bytes,
+        work: Callable[[], Awaitable[bytes]],
+        deadline: float,
+        subject: Mapping[str, str] | None = None,
     ) -> Answer:
-        """What `work` returns, or returned for the same key and request. Raises what `work` raises, StillAnswering,
-        IdempotencyKeyReused or DatabaseUnavailable. `deadline` is in the time of the event loop."""
+        """What `work` returns, or returned for the same key and request. `deadline` is in the time of the event loop.
+
+        `subject` is the keyed hash of the patient reference, under whose key the answer is encrypted. Raises what
+        `work` raises, StillAnswering, IdempotencyKeyReused, DatabaseUnavailable, RecordErased or RecordUnreadable.
+        """
         key_sha256 = hashlib.sha256(b"\0".join([principal.encode(), key])).digest()
-        claim = await self._claim(key_sha256, request_sha256, deadline)
+        blinded = self._data_keys.blind(request_sha256)
+        claim = await self._claim(key_sha256, blinded if self._data_keys.encrypts else request_sha256, deadline)
         if isinstance(claim, StoredAnswer):
-            if claim.request_sha256 != request_sha256:
+            if claim.request_sha256 not in (blinded, request_sha256):  # encryption may have been on or off then
                 raise IdempotencyKeyReused
             if claim.answer is None:
                 raise StillAnswering
-            return Answer(claim.answer, is_repeated=True)
+            return Answer(await self._data_keys.open_answer(claim.answer, key_sha256), is_repeated=True)
         try:
             body = await work()
         except Exception:
             await self._release(claim)
             raise
+        stored = await self._encrypted(body, key_sha256, subject, deadline)
         async with self._database.writing() as connection:
-            await store_answer(connection, claim, body, timestamp(self._clock() + STORED))
+            await store_answer(connection, claim, stored, timestamp(self._clock() + STORED))
         return Answer(body, is_repeated=False)
+
+    async def _encrypted(
+        self, body: bytes, key_sha256: bytes, subject: Mapping[str, str] | None, deadline: float
+    ) -> bytes:
+        if not self._data_keys.encrypts:
+            return body
+        owner = owner_of(subject, self._clock())
+        return self._data_keys.seal_answer((await self._data_keys.get([owner], deadline))[owner], body, key_sha256)
 
     async def run(self) -> None:
         """Deletes what has expired."""

@@ -1,4 +1,5 @@
-"""Reads API keys and activations from the database twice a second, so that a change made elsewhere applies here soon.
+"""Reads API keys, activations and erasures from the database twice a second, so that a change made elsewhere applies
+here soon.
 
 The contract allows two seconds.
 """
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 import structlog
 
+from app.audit.encryption import DataKeys
 from app.clock import utc_now
 from app.database.activations import Activation, activations_since, current_activations
 from app.database.engine import Connection, Database
@@ -50,8 +52,11 @@ class UnusableVersion:
 
 
 class DatabasePoller:
-    def __init__(self, database: Database, loaded_models: LoadedModels, keyring: Keyring) -> None:
+    def __init__(
+        self, database: Database, loaded_models: LoadedModels, keyring: Keyring, data_keys: DataKeys | None = None
+    ) -> None:
         self._database, self._loaded_models, self._keyring = database, loaded_models, keyring
+        self._data_keys = data_keys
         self._last_activation = 0  # the highest id seen
         self._refreshing = asyncio.Lock()
         self._log = structlog.get_logger("poller")
@@ -89,6 +94,8 @@ class DatabasePoller:
                 keys = await list_keys(connection)
                 activations = await activations_since(connection, self._last_activation)
                 await self._count_partitions(connection)
+                if self._data_keys is not None:
+                    await self._data_keys.refresh(connection)
             self._keyring.replace(keys)
             newest = {wanted.site: wanted for wanted in (*self._to_retry(just_loaded), *map(_wanted, activations))}
             for wanted in newest.values():

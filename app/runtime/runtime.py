@@ -11,6 +11,7 @@ from typing import Any
 
 import app
 from app.audit.author import chains_to_adopt, open_author
+from app.audit.encryption import DataKeys, open_data_keys, owner_of
 from app.audit.recorded_request import SubjectHasher, subject_hasher
 from app.audit.refusals import RefusalRecorder
 from app.audit.writer import AuditWriter
@@ -52,6 +53,7 @@ class Runtime:
     poller: DatabasePoller
     writer: AuditWriter
     checkpoints: Checkpoints
+    data_keys: DataKeys
     metrics: Metrics
     service_info: ServiceInfo
     login_warnings: tuple[dict[str, str], ...] = ()  # about the database login, found at the start
@@ -71,7 +73,7 @@ class Runtime:
     hasher: SubjectHasher = field(init=False)
 
     def __post_init__(self) -> None:
-        self.answers = IdempotentAnswers(self.database, lambda: self.clock())
+        self.answers = IdempotentAnswers(self.database, self.data_keys, lambda: self.clock())
         self.uses = KeyUses(self.database, lambda: self.clock())
         self.authenticator = Authenticator(self.keyring, self.uses, self.tokens, self.metrics)
         self.limiter = RateLimiter(self.settings.rate_per_second, self.settings.rate_burst)
@@ -100,7 +102,10 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
         metrics.key_expiry_seconds.set_function(lambda: keyring.next_expiry_seconds(utc_now()))
         polled = open_database(settings)  # its own pool: audit queries must not delay the news of a revoked key
         stack.push_async_callback(polled.close)
-        poller = DatabasePoller(polled, loaded_models, keyring)
+        data_keys = await open_data_keys(settings, database, create=True)
+        if data_keys.encrypts:
+            await data_keys.get([owner_of(None, utc_now())])  # of several processes with different keys, one starts
+        poller = DatabasePoller(polled, loaded_models, keyring, data_keys)
         await poller.start()
         tokens = TokenVerifier(IssuerKeys(issuer) for issuer in issuers)
         check_exposure(settings.host, keyring.has_seen_keys or bool(issuers))
@@ -126,6 +131,7 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
             poller,
             writer,
             checkpoints,
+            data_keys,
             metrics,
             info,
             login_warnings,

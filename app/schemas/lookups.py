@@ -228,6 +228,10 @@ class AuditRecord(Schema):
     model: dict[str, Any] | None = Field(default=None, description="Site, version and SHA-256 of the model.")
     input: dict[str, Any] | None = Field(default=None, description="The request; `subject` only as a keyed hash.")
     output: dict[str, Any] | None = Field(default=None, description="What the response said.")
+    content: Literal["clear", "decrypted", "erased", "unreadable"] = Field(
+        description="How `input` and `output` are stored: in `clear`, or encrypted and shown here `decrypted`; both "
+        "are null if they were `erased` with the key of their patient, or `unreadable` without the key of the service."
+    )
     damaged: bool = Field(description="The row differs from what was hashed: do not rely on it.")
     damage: Damage | None = Field(default=None, description="Only in a damaged record.")
     chain: ChainPosition
@@ -255,3 +259,4 @@ class Replay(ResponseBody):
     fields: list[str] = Field(description="Fields whose difference exceeds 1e-8.")
     replayed: Count = Field(description="Records that were scored again.")
     damaged: list[DamagedRecord] = Field(description="Records that differ from what was hashed.")
+    erased: Count = Field(description="Records that were left out, because their patient was erased.")

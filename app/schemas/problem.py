@@ -88,6 +88,9 @@ NOT_ACCEPTABLE = ProblemKind(
 STILL_ANSWERING = ProblemKind(
     "still-answering", 409, "Request still in progress", "Try again later with the same Idempotency-Key."
 )
+ERASED = ProblemKind(
+    "erased", 410, "Erased", "What was recorded about this patient was erased: the key that encrypted it was destroyed."
+)
 BODY_TOO_LARGE = ProblemKind("body-too-large", 413, "Body too large", "The body may have at most 16 KiB.")
 BATCH_TOO_LARGE = ProblemKind(
     "body-too-large", 413, "Body too large", "The body may have at most 8 MiB. Send more items as application/x-ndjson."
@@ -135,6 +138,7 @@ PROBLEMS = (
     METHOD_NOT_ALLOWED,
     NOT_ACCEPTABLE,
     STILL_ANSWERING,
+    ERASED,
     BODY_TOO_LARGE,
     LINE_TOO_LONG,
     WRONG_MEDIA_TYPE,

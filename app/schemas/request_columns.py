@@ -6,10 +6,11 @@ from the schema of the request, and the combination of options that rows share i
 """
 
 import marshal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from itertools import repeat
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from app.schemas.validation import parse
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Column = Sequence[object] | Array
+T = TypeVar("T", bound=Hashable)
 
 ID, SITE, SEX, SUBJECT = "id", "site", "sex", "subject"
 MEASURED = PatientFields.model_fields | DiameterFields.model_fields
@@ -39,6 +41,8 @@ KNOWN = frozenset(BatchItem.model_fields)
 NUMERIC = frozenset({float, int})
 SEXES = {choice: choice == "male" for choice in spec(ScoreRequest).fields[SEX].choices}
 SAFE = 1e-9  # a body mass index within this share of its limits is left to pydantic, whose last digit may differ
+MARSHAL_VERSION = 2  # without references: equal values give equal texts
+NOT_MARSHALLED = b""
 ANYBODY: dict[str, Any] = {"age_years": 50, "sex": "male", "height_cm": 175, "weight_kg": 75, "diameter_mm": 35}
 
 
@@ -62,14 +66,43 @@ class Options(NamedTuple):
     model_version: str  # an exact version, or CURRENT
 
 
+class Coded(Generic[T]):
+    """A column in which few values are distinct: each of them once, and for every row the index of its value."""
+
+    def __init__(self, values: Iterable[T], codes: NDArray[np.intp]) -> None:
+        """Values that are equal get one code."""
+        given = list(values)
+        self._code = {value: k for k, value in enumerate(dict.fromkeys(given))}
+        self.values = list(self._code)
+        merged = np.array([self._code[value] for value in given], dtype=np.intp)
+        self.codes: NDArray[np.intp] = codes if len(given) == len(self.values) else merged[codes]
+
+    @classmethod
+    def of(cls, column: Sequence[T]) -> "Coded[T]":
+        code = {value: k for k, value in enumerate(dict.fromkeys(column))}
+        return cls(code, np.fromiter(map(code.__getitem__, column), np.intp, len(column)))
+
+    def __getitem__(self, row: int) -> T:
+        return self.values[self.codes[row]]
+
+    def __setitem__(self, row: int, value: T) -> None:
+        code = self._code.setdefault(value, len(self.values))
+        if code == len(self.values):
+            self.values.append(value)
+        self.codes[row] = code
+
+    def __len__(self) -> int:
+        return self.codes.size
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestColumns:
     """N requests, each valid or with its errors. Of a row with errors the other columns mean nothing."""
 
-    ids: Sequence[str | None]
-    sites: Sequence[str]
-    subjects: Sequence[str]  # empty: not given
-    options: Sequence[Options]
+    ids: list[str | None]
+    sites: Coded[str]
+    subjects: list[str]  # empty: not given
+    options: Coded[Options]
     numbers: Mapping[str, Array]  # age, body size, diameter and its error (0: not stated), by the names of the fields
     male: Mask
     errors: dict[int, tuple[FieldError, ...]]
@@ -96,24 +129,22 @@ def validate_columns(
     """
     nothing = [ABSENT] * count
     numbers = {name: _numbers(columns.get(name, nothing), field.default) for name, field in NUMBERS.items()}
-    sexes = [SEXES.get(sex, -1) if type(sex) is str else -1 for sex in columns.get(SEX, nothing)]
-    options = _options(columns, count)
-    ids, sites, subjects = (columns.get(name, nothing) for name in (ID, SITE, SUBJECT))
-    named = {site for site in set(map(_as_text, sites)) if _is_name(site)}
-    certain = _are_plausible(numbers) & (np.array(sexes) >= 0)
-    certain &= np.array([choice is not None for choice in options], dtype=bool)
-    certain &= np.array([type(site) is str and site in named for site in sites], dtype=bool)
-    for texts in (ids, subjects):
-        if texts is not nothing:
-            certain &= np.array([text is ABSENT or _is_plain(text) for text in texts], dtype=bool)
+    sexes = _sexes(columns.get(SEX, nothing))
+    options, certain = _options(columns, count)
+    sites = Coded.of(_texts(columns.get(SITE, nothing), ""))
+    certain &= np.array([_is_name(site) for site in sites.values], dtype=bool)[sites.codes]
+    certain &= _are_plausible(numbers) & (sexes >= 0)
+    for name in (ID, SUBJECT):
+        if name in columns:
+            certain &= _are_plain(columns[name])
     certain[list(odd)] = False
     found = RequestColumns(
-        [text if type(text) is str else None for text in ids],
-        [site if type(site) is str else "" for site in sites],
-        [text if type(text) is str else "" for text in subjects],
-        [choice or DEFAULT for choice in options],
+        _texts(columns.get(ID, nothing), None),
+        sites,
+        _texts(columns.get(SUBJECT, nothing), ""),
+        options,
         numbers,
-        np.array(sexes) > 0,
+        sexes > 0,
         {},
     )
     for k in np.flatnonzero(~certain).tolist():
@@ -126,10 +157,10 @@ def _validate_row(found: RequestColumns, k: int, item: object) -> None:
         request = parse(BatchItem, item)
     except InvalidInput as invalid:
         found.errors[k] = invalid.errors
-        found.ids[k] = _valid_id(item)  # type: ignore[index]
+        found.ids[k] = _valid_id(item)
         return
-    found.ids[k], found.sites[k], found.subjects[k] = request.id, request.site, request.subject  # type: ignore[index]
-    found.options[k] = _of_request(request)  # type: ignore[index]
+    found.ids[k], found.sites[k], found.subjects[k] = request.id, request.site, request.subject
+    found.options[k] = _of_request(request)
     found.male[k] = SEXES[request.sex]
     for name, column in found.numbers.items():
         column[k] = getattr(request, name)
@@ -164,30 +195,56 @@ def _are_plausible(numbers: Mapping[str, Array]) -> Mask:
     return inside
 
 
-def _options(columns: Mapping[str, Column], count: int) -> list[Options | None]:
-    """Of each row; None: invalid, or too unusual to judge here."""
-    given = [name for name in OPTIONS if name in columns]
-    if not given:
-        return [DEFAULT] * count
-    return [
-        _cached_options({name: value for name, value in zip(given, values, strict=True) if value is not ABSENT})
-        for values in zip(*(columns[name] for name in given), strict=True)
-    ]
+def _sexes(column: Column) -> NDArray[np.intp]:
+    """1: male, 0: female, -1: neither."""
+    if set(map(type, column)) != {str}:
+        column = [sex if type(sex) is str else "" for sex in column]
+    return np.fromiter(map(SEXES.get, column, repeat(-1)), np.intp, len(column))  # type: ignore[call-overload]
 
 
-def _cached_options(given: dict[str, object]) -> Options | None:
+def _texts(column: Column, missing: Any) -> list[Any]:
+    """Of each row; `missing` for what is no text."""
+    if set(map(type, column)) == {str}:
+        return list(column)
+    return [text if type(text) is str else missing for text in column]
+
+
+def _options(columns: Mapping[str, Column], count: int) -> tuple[Coded[Options], Mask]:
+    """Of each row, and which are certainly valid. Those of the other rows mean nothing."""
+    given = tuple(name for name in OPTIONS if name in columns)
     if not given:
-        return DEFAULT
+        return Coded((DEFAULT,), np.zeros(count, dtype=np.intp)), np.ones(count, dtype=bool)
+    rows = Coded.of(list(zip(*(_marshalled(columns[name]) for name in given), strict=True)))
+    options = [_valid_options(given, texts) for texts in rows.values]
+    valid = np.array([choice is not None for choice in options], dtype=bool)
+    return Coded([choice or DEFAULT for choice in options], rows.codes), valid[rows.codes]
+
+
+def _marshalled(column: Column) -> list[bytes | None]:
+    """Each value as text, which unlike equality distinguishes 1 from 1.0 and from true; None for an absent one."""
+    if isinstance(column, np.ndarray):
+        column = [ABSENT if np.isnan(value) else value for value in column.tolist()]
     try:
-        return _valid_options(marshal.dumps(given, 2))  # unlike equality, it distinguishes 1 from 1.0 and from true
-    except ValueError:  # a type that only a table may hold
-        return None
+        return list(map(marshal.dumps, column, repeat(MARSHAL_VERSION)))
+    except ValueError:  # one is absent, or of a type that only a table may hold
+        return [None if value is ABSENT else _marshalled_value(value) for value in column]
+
+
+def _marshalled_value(value: object) -> bytes:
+    try:
+        return marshal.dumps(value, MARSHAL_VERSION)
+    except ValueError:
+        return NOT_MARSHALLED
 
 
 @lru_cache(maxsize=1024)
-def _valid_options(given: bytes) -> Options | None:
+def _valid_options(names: tuple[str, ...], texts: tuple[bytes | None, ...]) -> Options | None:
+    """None: invalid, or too unusual to judge here."""
+    if NOT_MARSHALLED in texts:
+        return None
+    given = {name: marshal.loads(text) for name, text in zip(names, texts, strict=True) if text}  # noqa: S302 - ours
     try:
-        return _of_request(parse(ScoreRequest, ANYBODY | marshal.loads(given)))  # noqa: S302 - dumped above
+        return _of_request(parse(ScoreRequest, ANYBODY | given))
     except InvalidInput:
         return None
 
@@ -229,14 +286,19 @@ def _accepts(field: str, value: str) -> bool:
     return True
 
 
-def _as_text(site: object) -> str:
-    return site if type(site) is str else ""
-
-
 @cache
 def _most_characters() -> int:
     fields = spec(BatchItem).fields
     return int(min(fields[ID].high, fields[SUBJECT].high))
+
+
+def _are_plain(texts: Column) -> Mask:
+    """Which are certainly valid, or absent. The texts are looked at together first, which takes less time."""
+    if set(map(type, texts)) == {str}:
+        lengths = set(map(len, texts))  # type: ignore[arg-type]
+        if 0 < min(lengths) and max(lengths) <= _most_characters() and "".join(texts).isprintable():  # type: ignore[arg-type]
+            return np.ones(len(texts), dtype=bool)
+    return np.array([text is ABSENT or _is_plain(text) for text in texts], dtype=bool)
 
 
 def _is_plain(text: object) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from app.audit.lookup import MAX_PAGE, PAGE, Page, as_dicts, find_records
+from app.audit.encryption import DataKeys, open_data_keys
+from app.audit.lookup import MAX_PAGE, PAGE, Page, as_dicts, find_records, keys_for
 from app.audit.records import NewRecord
 from app.clock import utc_now
 from app.database.engine import Database
@@ -56,7 +57,7 @@ def _audit_page(caller: Caller, page: Page) -> AuditPage:
 
 async def find_page(runtime: Runtime, wanted: Filter, cursor: str | None, limit: int, item: int | None = None) -> Page:
     async with runtime.database.reading() as connection:
-        return await find_records(connection, wanted, cursor, limit, item)
+        return await find_records(connection, wanted, cursor, limit, item, runtime.data_keys)
 
 
 async def record_read(runtime: Runtime, caller: Caller, query: Json, count: int) -> None:
@@ -82,8 +83,9 @@ async def show_records(
 ) -> Page:
     """Raises InvalidCursor if the cursor does not come from an earlier page."""
     async with existing_database(settings) as database:
+        data_keys = await open_data_keys(settings, database)
         async with database.reading() as connection:
-            page = await find_records(connection, wanted, cursor, limit)
+            page = await find_records(connection, wanted, cursor, limit, data_keys=data_keys)
         query = {**asdict(wanted), "cursor": cursor}
         await _record_command(settings, database, "audit show", principal, query, {"records": len(page.records)})
     return page
@@ -93,16 +95,19 @@ async def export_records(
     settings: Settings, principal: str, wanted: Filter, out: Path, layout: ExportFormat, report: Report
 ) -> Exported:
     async with existing_database(settings) as database:
+        data_keys = await open_data_keys(settings, database)
         with new_file(out) as file:
-            exported = await _export(database, wanted, file, layout, report)
+            exported = await _export(database, data_keys, wanted, file, layout, report)
             await _record_command(settings, database, "audit export", principal, asdict(wanted), asdict(exported))
     return exported
 
 
-async def _export(database: Database, wanted: Filter, file: BinaryIO, layout: ExportFormat, report: Report) -> Exported:
+async def _export(
+    database: Database, data_keys: DataKeys, wanted: Filter, file: BinaryIO, layout: ExportFormat, report: Report
+) -> Exported:
     file.write(layout.header)
     digest, count, damaged = hashlib.sha256(layout.header), 0, 0
-    async with aclosing(_stream(database, wanted, report)) as records:
+    async with aclosing(_stream(database, data_keys, wanted, report)) as records:
         async for record in records:
             line = layout.line(record)
             file.write(line)
@@ -112,14 +117,15 @@ async def _export(database: Database, wanted: Filter, file: BinaryIO, layout: Ex
     return Exported(count, damaged, digest.hexdigest())
 
 
-async def _stream(database: Database, wanted: Filter, report: Report) -> AsyncGenerator[Json]:
+async def _stream(database: Database, data_keys: DataKeys, wanted: Filter, report: Report) -> AsyncGenerator[Json]:
     async with database.reading() as connection:
         # The total is of all records, so the progress of a filtered export may end early.
         total = sum(head.seq for head in await chain_heads(connection, (wanted.start or "")[:7]))
         seen = 0
         async for page in stream_records(connection, wanted):
+            keys = await keys_for(connection, page, data_keys)
             for linked in page:
-                for record in as_dicts(linked):
+                for record in as_dicts(linked, keys):
                     yield record
             seen += len(page)
             report(f"{seen} records", min(1.0, seen / total) if total else 1.0)

@@ -1,7 +1,8 @@
 """Draw a patient among reference people. A response with a score leaves only after its records are committed."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ from app.charts.axes import Look
 from app.charts.density import DensityData, draw_density, draw_no_density
 from app.charts.reference import ReferenceData, draw_reference
 from app.charts.visits import VisitPoint, VisitsData, draw_visits
+from app.domain.score import Finding, deciding_finding
 from app.errors import InvalidInput
 from app.formats.response import BODY, patient_input, provenance, score_response
 from app.formats.rounding import significant
@@ -31,7 +33,7 @@ from app.schemas.charts import (
 )
 from app.schemas.requests import ChartRequest, SiteRequest
 from app.schemas.validation import field_error
-from app.services.score_measurements import ResolvedRequest, count, find_model, make_result, new_record
+from app.services.score_measurements import ResolvedRequest, count, find_model, make_result, new_record, write_records
 
 PictureName = Literal["reference", "density", "visits"]
 
@@ -49,6 +51,10 @@ class Measured:
     resolved: ResolvedRequest
     scored: Scored
     response: ScoreResponse
+
+    @property
+    def drawn_reliability(self) -> Reliability:
+        return _deciding_first(self.response.reliability, self.scored.findings)
 
     @property
     def hdi_mm(self) -> HdiMm | None:
@@ -135,7 +141,7 @@ async def _record(runtime: Runtime, caller: Caller, chart: Chart, now: datetime)
     if not chart.measured:
         return
     records = [new_record(runtime, caller, each.resolved, each.response, now, each.item) for each in chart.measured]
-    await runtime.writer.write(records, caller.deadline)
+    await write_records(runtime, caller, records)
     for each in chart.measured:
         count(runtime, each.resolved, each.scored)
 
@@ -146,7 +152,7 @@ def _response(chart: Chart, look: Look) -> ChartResponse:
         request_id=chart.request_id,
         site=chart.model.ref.site,
         input=reference.patient,
-        reliability=reference.reliability,
+        reliability=_reliability(chart)[0],
         measurement=reference.measurement,
         curves=reference.curves,
         density=density,
@@ -167,7 +173,8 @@ def _picture(chart: Chart, picture: PictureName, look: Look) -> str:
         return draw_visits(_visits_data(chart), look)
     density, main = _density(chart), chart.main
     if main is None or density is None:
-        return draw_no_density(chart.model.ref.site, _reliability(chart), chart.model.provenance, look)
+        reliability = _deciding_first(*_reliability(chart))
+        return draw_no_density(chart.model.ref.site, reliability, chart.model.provenance, look)
     return draw_density(_density_data(chart, main, density), look)
 
 
@@ -181,15 +188,24 @@ def _reference_data(chart: Chart) -> ReferenceData:
         ),
         curves=_curves(chart),
         measurement=_measurement(main) if main is not None else None,
-        reliability=_reliability(chart),
+        reliability=_deciding_first(*_reliability(chart)),
         model=model.provenance,
     )
 
 
-def _reliability(chart: Chart) -> Reliability:
-    """Of the request's own context, also without a diameter."""
+def _deciding_first(reliability: Reliability, findings: Sequence[Finding]) -> Reliability:
+    """For pictures, which have room for one reason: the one that the sentences give comes first."""
+    deciding = deciding_finding(findings)
+    if deciding is None:
+        return reliability
+    reasons = sorted(reliability.reasons, key=lambda reason: reason.message != deciding.message)
+    return replace(reliability, reasons=tuple(reasons))
+
+
+def _reliability(chart: Chart) -> tuple[Reliability, tuple[Finding, ...]]:
+    """Of the request's own context, also without a diameter, and what led to it."""
     if chart.main is not None:
-        return chart.main.response.reliability
+        return chart.main.response.reliability, chart.main.scored.findings
     request = chart.request
     return assess_context(chart.model, request.to_patient(), request.convention.to_convention())
 
@@ -233,7 +249,7 @@ def _density_data(chart: Chart, main: Measured, density: ScoreDensity) -> Densit
         raise AssertionError("There is a density, so there is a score.")
     blurred = with_error.hdi if with_error is not None else None
     return DensityData(
-        chart.model.ref.site, response.score, density, blurred, response.reliability, chart.model.provenance
+        chart.model.ref.site, response.score, density, blurred, main.drawn_reliability, chart.model.provenance
     )
 
 
@@ -244,7 +260,7 @@ def _visits_data(chart: Chart) -> VisitsData:
             each.response.input.diameter_mm,
             each.response.score,
             each.item is None,
-            each.response.reliability,
+            each.drawn_reliability,
         )
         for each in chart.measured
     ]

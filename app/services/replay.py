@@ -12,7 +12,7 @@ from app.audit.lookup import MAX_PAGE
 from app.audit.recorded_request import request_from_record
 from app.database.records import Filter
 from app.domain.card import ModelRef
-from app.errors import InvalidInput, NormalcyError, UnknownRecord
+from app.errors import InvalidInput, NormalcyError, RecordErased, RecordUnreadable, UnknownRecord
 from app.formats.response import BODY, body
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
@@ -29,6 +29,7 @@ MAX_SCORES = 10_000  # of one replay, as many as a batch may have
 TOO_MANY = f"More than {MAX_SCORES} scores have this request id, because many requests used it. Choose one item."
 ENDS = frozenset({"low", "high"})
 ALWAYS_RECORDED = "reliability"  # in every answer of every version of the service
+HIDDEN = frozenset({"erased", "unreadable"})  # contents that cannot be scored again
 WORDING = frozenset({"message"})
 
 
@@ -38,14 +39,23 @@ class Difference(NamedTuple):
 
 
 async def replay(runtime: Runtime, caller: Caller, request_id: str, item: int | None = None) -> Replay:
-    """Every score of this request, or one item of it. Raises UnknownRecord if there is none."""
-    scores = [record async for record in _scores(runtime, request_id, item)]
-    if not scores:
+    """Every score of this request, or one item of it, except those that were erased.
+
+    Raises UnknownRecord if there is none, RecordErased if all were erased, RecordUnreadable without their key.
+    """
+    found_scores = [record async for record in _scores(runtime, request_id, item)]
+    if not found_scores:
         raise UnknownRecord
-    await record_read(runtime, caller, {"request_id": request_id, "item": item}, len(scores))
+    await record_read(runtime, caller, {"request_id": request_id, "item": item}, len(found_scores))
+    scores = [record for record in found_scores if record["damaged"] or record["content"] not in HIDDEN]
+    erased = sum(record["content"] == "erased" and not record["damaged"] for record in found_scores)
+    if len(scores) + erased < len(found_scores):
+        raise RecordUnreadable
+    if not scores:
+        raise RecordErased
     found = [difference for record in scores for difference in await _replay_one(runtime, record)]
     damaged = [_damage(record) for record in scores if record["damaged"]]
-    return summarise(caller.request_id, found, len(scores), damaged)
+    return summarise(caller.request_id, found, len(scores), damaged, erased)
 
 
 async def _scores(runtime: Runtime, request_id: str, item: int | None) -> AsyncIterator[Json]:
@@ -63,11 +73,12 @@ async def _scores(runtime: Runtime, request_id: str, item: int | None) -> AsyncI
 
 
 def _may_be_score(record: Json) -> bool:
-    """The record of a measurement, or a damaged record that may have been one.
+    """The record of a measurement, readable or not, or a damaged record that may have been one.
 
     The record of a scored file holds digests and counts only, nothing that could be scored again.
     """
-    return record["damaged"] or (record["kind"] == "score" and "diameter_mm" in (record["input"] or {}))
+    is_measurement = record["content"] in HIDDEN or "diameter_mm" in (record["input"] or {})
+    return record["damaged"] or (record["kind"] == "score" and is_measurement)
 
 
 def _damage(record: Json) -> DamagedRecord:
@@ -76,7 +87,11 @@ def _damage(record: Json) -> DamagedRecord:
 
 
 def summarise(
-    request_id: str, differences: list[Difference], replayed: int, damaged: Sequence[DamagedRecord] = ()
+    request_id: str,
+    differences: list[Difference],
+    replayed: int,
+    damaged: Sequence[DamagedRecord] = (),
+    erased: int = 0,
 ) -> Replay:
     largest = max((difference.relative for difference in differences), default=0.0)
     beyond = [difference for difference in differences if difference.relative > IDENTICAL]
@@ -87,6 +102,7 @@ def summarise(
         fields=sorted({difference.field for difference in beyond}),
         replayed=replayed,
         damaged=list(damaged),
+        erased=erased,
     )
 
 

@@ -1,7 +1,8 @@
 """Retire months of the audit: remove them from the database on purpose, so that verification can tell it from a loss.
 
 The ends of all their chains are signed, a checkpoint of kind `retired` for each month, and what was done is recorded.
-The keys and activations whose records leave get new ones, marked `adopted`, in the same transaction.
+The keys and activations whose records leave get new ones, marked `adopted`, in the same transaction; the records of
+erasures are repeated.
 """
 
 import csv
@@ -14,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from app.audit.changes import Change, activation_change, changing, key_change, short_chain
+from app.audit.changes import ERASED, Change, activation_change, changing, key_change, short_chain
 from app.audit.records import NewRecord, decode
 from app.audit.signed_checkpoint import OwnEnd
 from app.audit.verify import CREATED_STEPS
@@ -72,6 +73,7 @@ class _Leaving:
     heads: Sequence[ChainHead]
     keys: Sequence[ApiKey]
     activations: Sequence[tuple[Activation, int]]  # with the id of the one before it
+    erasures: Sequence[Json]  # what their records say
 
     @property
     def months(self) -> list[str]:
@@ -132,10 +134,10 @@ async def _check_intact(database: Database, settings: Settings, report: Report) 
 
 async def _leaving(connection: Connection, before: str) -> _Leaving:
     heads = [head for head in await chain_heads(connection) if head.month < before]
+    changes = [(row.month, decode(row.payload).output or {}) for row in await records_of_kind(connection, "key")]
+    erasures = [output for month, output in changes if month < before and output.get("step") == ERASED]
     staying = {
-        output.get("key_id")
-        for row in await records_of_kind(connection, "key")
-        if row.month >= before and (output := decode(row.payload).output or {}).get("step") in CREATED_STEPS
+        output.get("key_id") for month, output in changes if month >= before and output.get("step") in CREATED_STEPS
     }
     keys = [key for key in await list_keys(connection) if key.key_id not in staying] if heads else []
     activations, last = [], 0
@@ -143,7 +145,7 @@ async def _leaving(connection: Connection, before: str) -> _Leaving:
         if activation.month < before:
             activations.append((activation, last))
         last = activation.id
-    return _Leaving(heads, keys, activations)
+    return _Leaving(heads, keys, activations, erasures)
 
 
 def _months(database: Database, settings: Settings, leaving: _Leaving) -> tuple[Month, ...]:
@@ -196,7 +198,7 @@ async def _retire(change: Change, leaving: _Leaving, done: Retirement, by: str, 
         heads = [head for head in leaving.heads if head.month == month]
         signed.append(signer.retired(heads, now, signed[-1]))
     await add_checkpoints(connection, signed)
-    first = 2 + len(leaving.keys)  # after the genesis, the record of the command, and those of the keys
+    first = 2 + len(leaving.keys) + len(leaving.erasures)  # after the genesis and the record of the command
     moved: dict[int, RecordPosition] = {
         activation.id: rows[index].position for index, (activation, _) in enumerate(leaving.activations, first)
     }
@@ -209,6 +211,7 @@ def _records(leaving: _Leaving, done: Retirement, by: str, before: str, now: dat
     output = {**asdict(done), "months": [asdict(month) for month in done.months]}
     found = [NewRecord("read", now, by, route=route, input={"before": before}, output=output)]
     found += [NewRecord("key", now, by, route=route, output=key_change("adopted", key)) for key in leaving.keys]
+    found += [NewRecord("key", now, by, route=route, output=erasure) for erasure in leaving.erasures]
     for each, after in leaving.activations:
         adopted = activation_change("adopted", each.activated_at, each.activated_by, after)
         model = ModelRef(each.site, each.version, each.sha256)

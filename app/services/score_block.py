@@ -12,7 +12,6 @@ rows cost the least for each row.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +34,7 @@ from app.inference.answer_output import AnswerOutput
 from app.inference.executor import LoadedModel
 from app.inference.scoring import score_columns
 from app.runtime.runtime import Runtime
-from app.schemas.request_columns import RequestColumns
+from app.schemas.request_columns import Coded, RequestColumns
 from app.schemas.requests import CURRENT
 from app.schemas.validation import field_error
 
@@ -107,9 +106,10 @@ class ScoredBlock:
         ids = self.requests.ids
         for group in self.groups:
             ref, rows = group.model.ref, group.rows.tolist()
-            tail = b',"model":%d,"site":%b' % (model_numbers[ref], encode(ref.site))
-            heads = [b'{"index":%d,"id":%b%b' % (first_index + row, encode(ids[row]), tail) for row in rows]
-            for row, item in zip(rows, group.output.items(heads), strict=True):
+            head = b',"model":%d,"site":%b' % (model_numbers[ref], encode(ref.site))
+            indices = (group.rows + first_index).tolist()
+            written = group.output.items(head, indices, [encode(ids[row]) for row in rows])
+            for row, item in zip(rows, written, strict=True):
                 found[row] = item
         for row, errors in self.errors.items():
             found[row] = encode({"index": first_index + row, "id": ids[row], "errors": errors})
@@ -137,18 +137,27 @@ class ScoredBlock:
 def score_block(requests: RequestColumns, models: Mapping[SiteVersion, LoadedModel | FieldError]) -> ScoredBlock:
     """`models` as BlockModels finds them."""
     errors = dict(requests.errors)
-    alike: dict[tuple[Any, ...], list[int]] = {}
-    for row, (site, options) in enumerate(zip(requests.sites, requests.options, strict=True)):
-        if row not in errors:
-            alike.setdefault((site, options.model_version, options.thresholds, options.hdi_probability), []).append(row)
     groups: list[ScoredGroup] = []
-    for (site, version, *_), rows in alike.items():
+    for (site, version), rows in _alike(requests):
         model = models[site, version]
         if isinstance(model, FieldError):
-            errors.update(dict.fromkeys(rows, (model,)))
+            errors.update(dict.fromkeys(rows.tolist(), (model,)))
         else:
-            groups += _score_rows(model, requests, np.array(rows), errors)
+            groups += _score_rows(model, requests, rows, errors)
     return ScoredBlock(requests, groups, dict(sorted(errors.items())))
+
+
+def _alike(requests: RequestColumns) -> Iterator[tuple[SiteVersion, Rows]]:
+    """The valid rows that are scored together: of one site and version, with the same thresholds and probability."""
+    sites, options = requests.sites, requests.options
+    cuts = Coded.of([(one.model_version, one.thresholds, one.hdi_probability) for one in options.values])
+    keys = sites.codes * len(cuts.values) + cuts.codes[options.codes]
+    keys[list(requests.errors)] = -1
+    distinct, firsts = np.unique(keys, return_index=True)
+    for key in distinct[np.argsort(firsts)].tolist():
+        if key >= 0:
+            site, cut = divmod(key, len(cuts.values))
+            yield (sites.values[site], cuts.values[cut][0]), np.flatnonzero(keys == key)
 
 
 def _score_rows(
@@ -168,19 +177,17 @@ def _score_rows(
 
 
 def measurements_of(requests: RequestColumns, rows: Rows) -> MeasurementColumns:
-    options = [requests.options[row] for row in rows.tolist()]
+    options, codes = requests.options.values, requests.options.codes[rows]
     return MeasurementColumns(
         male=requests.male[rows],
         **{name: column[rows] for name, column in requests.numbers.items()},
-        convention=np.array([choice.convention for choice in options]),
-        include_unreliable=np.array([choice.include_unreliable for choice in options]),
-        thresholds=options[0].thresholds,
-        hdi_probability=options[0].hdi_probability,
+        convention=np.array([choice.convention for choice in options])[codes],
+        include_unreliable=np.array([choice.include_unreliable for choice in options])[codes],
+        thresholds=options[codes[0]].thresholds,
+        hdi_probability=options[codes[0]].hdi_probability,
     )
 
 
 def asked_models(requests: RequestColumns) -> set[SiteVersion]:
     """The sites and versions that valid rows name."""
-    each = enumerate(zip(requests.sites, requests.options, strict=True))
-    asked = {named for row, named in each if row not in requests.errors}
-    return {(site, options.model_version) for site, options in asked}
+    return {named for named, _ in _alike(requests)}

@@ -1,6 +1,7 @@
 """Score one measurement or a study: find the models, score, record. Nothing is returned before it is recorded."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ async def score_measurement(runtime: Runtime, caller: Caller, request: SiteReque
     scored = await runtime.batcher.submit(resolved.model, request.query)
     now = runtime.clock()
     response = score_response(caller.request_id, make_result(runtime, resolved, scored, now))
-    await runtime.writer.write([new_record(runtime, caller, resolved, response, now)], caller.deadline)
+    await write_records(runtime, caller, [new_record(runtime, caller, resolved, response, now)])
     count(runtime, resolved, scored)
     return response
 
@@ -47,7 +48,7 @@ async def score_study(runtime: Runtime, caller: Caller, request: StudyRequest) -
         new_record(runtime, caller, each, result, now, item)
         for item, (each, result) in enumerate(zip(resolved, response.results, strict=True))
     ]
-    await runtime.writer.write(records, caller.deadline)
+    await write_records(runtime, caller, records)
     for pair in zip(resolved, scored, strict=True):
         count(runtime, *pair)
     return response
@@ -104,6 +105,11 @@ def new_record(
         input=recorded_input(resolved.request, runtime.hasher),
         output={name: getattr(result, name) for name in RECORDED} | {"service": result.provenance.service},
     )
+
+
+async def write_records(runtime: Runtime, caller: Caller, records: Sequence[NewRecord]) -> None:
+    """Encrypted, if that is on."""
+    await runtime.writer.write(await runtime.data_keys.encrypted(records, caller.deadline), caller.deadline)
 
 
 def count(runtime: Runtime, resolved: ResolvedRequest, scored: Scored) -> None:

@@ -40,6 +40,8 @@ PROBLEM_OF: Mapping[type[NormalcyError], ProblemKind] = {
     errors.UnknownSite: problems.UNKNOWN_SITE,
     errors.UnknownVersion: problems.UNKNOWN_VERSION,
     errors.UnknownRecord: problems.UNKNOWN_RECORD,
+    errors.RecordErased: problems.ERASED,
+    errors.RecordUnreadable: problems.NOT_AUDITED,
     errors.ActivationFailed: problems.INPUT_REFUSED,
     errors.NoModelLoaded: problems.NO_MODEL,
     errors.SiteNotServed: problems.NO_MODEL,
@@ -67,6 +69,7 @@ PROBLEM_OF: Mapping[type[NormalcyError], ProblemKind] = {
     errors.InvalidCheckpoint: problems.DEFECT,
     errors.InvalidPublicKey: problems.DEFECT,
     errors.UnknownKey: problems.DEFECT,
+    errors.UnknownSubject: problems.DEFECT,
     errors.NotInstalled: problems.DEFECT,
     errors.InvalidUrl: problems.DEFECT,
     errors.NoResponse: problems.DEFECT,
@@ -74,6 +77,7 @@ PROBLEM_OF: Mapping[type[NormalcyError], ProblemKind] = {
 }
 DETAIL_OF: Mapping[type[NormalcyError], str] = {
     errors.DatabaseUnavailable: "The database cannot be reached or did not answer in time. Try again shortly.",
+    errors.RecordUnreadable: "It is encrypted, and this service does not have its key. The operator has to set it.",
     errors.SiteNotServed: "The current version of this site cannot be used. GET /health/ready says why.",
 }
 FRAMEWORK_PROBLEM_OF = {404: problems.UNKNOWN_ROUTE, 405: problems.METHOD_NOT_ALLOWED}
@@ -142,8 +146,8 @@ async def _refuse(request: Request, error: ProblemException) -> Response:
     if request.scope["route"].required_scopes:
         runtime = runtime_of(request.scope)
         runtime.refusals.record(_refusal_record(request, error), principal not in (ANONYMOUS, LOOPBACK))
-    if principal is ANONYMOUS:
-        await throttle(request.scope)
+    if principal is ANONYMOUS or error.problem is problems.OVER_RATE:
+        await throttle(request.scope, principal.name)
     return _response(request, error)
 
 

@@ -23,11 +23,11 @@ HEADER = b"idempotency-key"
 KEY = re.compile(rb"[\x21-\x7e]{1,255}")
 NOT_A_KEY = "Idempotency-Key must have 1 to 255 printable ASCII characters without spaces."
 REPLAYED = {"Idempotent-Replayed": "true"}
-IDEMPOTENT = (problems.STILL_ANSWERING, problems.KEY_REUSED)
+IDEMPOTENT = (problems.STILL_ANSWERING, problems.KEY_REUSED, problems.ERASED)
 
 
 async def answer_once(
-    request: Request, runtime: Runtime, caller: Caller, work: Callable[[], Awaitable[object]]
+    request: Request, runtime: Runtime, caller: Caller, subject: str | None, work: Callable[[], Awaitable[object]]
 ) -> Response:
     """The response of `work`; with an Idempotency-Key that was answered already, the stored one."""
     key = next((value for name, value in request.scope["headers"] if name == HEADER), None)
@@ -40,7 +40,8 @@ async def answer_once(
         return encode(await work())
 
     fingerprint = await _fingerprint(request)
-    answer = await runtime.answers.answer(caller.principal, key, fingerprint, encoded, caller.deadline)
+    patient = runtime.hasher.hash(subject) if subject else None
+    answer = await runtime.answers.answer(caller.principal, key, fingerprint, encoded, caller.deadline, patient)
     if answer.is_repeated:
         original = {"repeats": msgspec.json.decode(answer.body)["request_id"]}
         record = caller.new_record("read", runtime.clock(), input=original, output={"records": 0})

@@ -6,7 +6,7 @@ While neither an API key nor a JWT issuer exists, the service listens on a loopb
 must name this machine: otherwise a web page could point its own host name at 127.0.0.1 and read the responses (DNS
 rebinding). If the request target names a host too (`GET http://host/path`), both must be this machine.
 
-Responses to anonymous callers are throttled, so that a flood of refusals costs little.
+Refusals of anonymous callers, and of callers over their rate, are throttled, so that a flood of them costs little.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from starlette.types import Scope
 
 from app.runtime.credentials import ANONYMOUS, LOOPBACK, Caller, Principal
 from app.runtime.loopback import is_loopback
-from app.runtime.rate_limits import OverRate
+from app.runtime.rate_limits import MAX_TRACKED, OverRate
 from app.runtime.runtime import Runtime
 from app.schemas import problem as problems
 from app.schemas.problem import ProblemException
@@ -34,7 +34,7 @@ SENT_ONCE = {b"host", b"content-type", b"content-length", b"authorization", b"id
 LOCKED_OUT = "This credential was refused too often. Wait as many seconds as `Retry-After` says, and correct it."
 REPEATED = "Host, Content-Type, Content-Length, Authorization and Idempotency-Key may each be sent only once."
 
-PER_SECOND = 100  # responses to anonymous callers, all of them together
+PER_SECOND = 100  # refusals of one caller over its rate, or of all anonymous callers together
 BURST = 100  # after a quiet second so many leave at once
 MAX_DELAY_SECONDS = 2.0
 THROTTLED_SECONDS = "throttled_seconds"  # in the scope: how long the response waited, which is not processing time
@@ -200,20 +200,26 @@ def _refuse_foreign_host(scope: Scope, listening: str) -> None:
 
 
 class Throttle:
-    """Spaces out the responses to anonymous callers. Only their own connections wait; a mistyped key goes unnoticed."""
+    """Spaces out the refusals of a caller. Only its own connections wait; a mistyped key goes unnoticed.
+
+    Without it, a caller that sends its next request on every 429 keeps the event loop as busy as with scores.
+    """
 
     def __init__(self) -> None:
-        self._last = 0.0  # when the last response that was scheduled leaves
+        self._last: dict[str, float] = {}  # by caller: when the last response that was scheduled leaves
 
-    def delay(self, now: float) -> float:
+    def delay(self, now: float, caller: str = ANONYMOUS.name) -> float:
         """Seconds until the next response may leave."""
         step = 1 / PER_SECOND
-        self._last = min(max(self._last, now - BURST * step) + step, now + MAX_DELAY_SECONDS)
-        return max(self._last - now, 0.0)
+        last = min(max(self._last.get(caller, 0.0), now - BURST * step) + step, now + MAX_DELAY_SECONDS)
+        if caller not in self._last and len(self._last) >= MAX_TRACKED:
+            self._last = {each: when for each, when in self._last.items() if when > now - BURST * step}
+        self._last[caller] = last
+        return max(last - now, 0.0)
 
 
-async def throttle(scope: Scope) -> None:
-    delay = scope["app"].state.throttle.delay(asyncio.get_running_loop().time())
+async def throttle(scope: Scope, caller: str = ANONYMOUS.name) -> None:
+    delay = scope["app"].state.throttle.delay(asyncio.get_running_loop().time(), caller)
     if delay and not runtime_of(scope).is_draining:
         scope[THROTTLED_SECONDS] = delay
         await asyncio.sleep(delay)

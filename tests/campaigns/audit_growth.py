@@ -68,9 +68,7 @@ async def a_score(folder: Path) -> NewRecord:
     settings = load_settings({"NORMALCY_DATA_DIR": str(folder)})
     async with command_runtime(settings, "score") as service:
         await service.poller.start()
-        await score_measurement(
-            service, caller(settings, "score"), ScoreRequest.model_validate(READING).for_site("SoV")
-        )
+        await score_measurement(service, caller("score"), ScoreRequest.model_validate(READING).for_site("SoV"))
         async with service.database.reading() as connection:
             rows = [row async for page in stream_chains(connection) for row in page]
     recorded = msgspec.json.decode(next(row.payload for row in rows if row.kind == "score"))

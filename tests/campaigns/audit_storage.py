@@ -75,7 +75,7 @@ async def kinds(folder: Path, count: int) -> list[Kind]:
     async with command_runtime(settings, "score") as runtime:
         await runtime.poller.start()
         single = [_single(runtime, settings, item) for item in given]
-        batch, models = Batch(runtime, caller(settings, "score")), BlockModels(runtime)
+        batch, models = Batch(runtime, caller("score")), BlockModels(runtime)
         block: list[NewRecord] = []
         for start in range(0, count, BLOCK_ITEMS):
             requests = validate_items(given[start : start + BLOCK_ITEMS])
@@ -88,7 +88,7 @@ def _single(runtime: Runtime, settings: Settings, item: dict[str, object]) -> Ne
     request = ScoreRequest.model_validate(body).for_site(str(item["site"]))
     resolved, who = (
         ResolvedRequest(runtime.loaded_models.find_current(request.site), request),
-        caller(settings, "score"),
+        caller("score"),
     )
     [scored] = score_with_tails(resolved.model, [request.query])
     response = score_response(who.request_id, make_result(runtime, resolved, scored, runtime.clock()))

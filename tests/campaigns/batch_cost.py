@@ -211,7 +211,7 @@ async def stages(folder: Path, count: int, rounds: int) -> dict[str, float]:
 
     async with command_runtime(settings, "score") as runtime:
         await runtime.poller.start()
-        batch = Batch(runtime, caller(settings, "score"))
+        batch = Batch(runtime, caller("score"))
         parsed: Any = timed("parse", lambda _: strict_json.loads(body))
         blocks = [parsed["items"][start : start + BLOCK_ITEMS] for start in range(0, count, BLOCK_ITEMS)]
         requests = timed("validate", lambda _: [validate_items(block) for block in blocks])

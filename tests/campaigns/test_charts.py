@@ -13,4 +13,5 @@ def test_a_tiny_campaign_ends_in_a_report(tmp_path: Path) -> None:
     for kind in kinds():
         assert f"| {kind.name} | {kind.share} | " in text
     assert "Memory of the serving process" in text
+    assert "First view of the calculator over the wire, with headers: " in text
     assert "from submit to the four pictures of two sites, 2 times: median " in text

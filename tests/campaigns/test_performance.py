@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaigns.performance import compute
+from tests.campaigns.performance import batches, compute
 from tests.campaigns.performance.__main__ import main
 
 
@@ -23,3 +23,20 @@ def test_a_part_ends_in_the_report_and_is_not_measured_twice(tmp_path: Path, mon
     before = saved.stat().st_mtime_ns
     main(arguments)
     assert saved.stat().st_mtime_ns == before
+
+
+def test_batches_over_http_end_in_aims(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "QUICK", (20, 1000, 1, 3))
+    section = batches.measure(quick=True)
+    assert [goal.what for goal in section.goals] == [
+        "batch of 20 over HTTP",
+        "stream of 1,000 lines",
+        "stream of 1,000 lines",
+    ]
+
+
+@pytest.mark.postgres
+def test_replicas_are_compared_on_one_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "QUICK_REPLICAS", ((1, 2), 1, 0.3, 4))
+    section = batches.measure_replicas(quick=True)
+    assert [row[0] for row in section.tables[0].rows] == ["1", "2"]

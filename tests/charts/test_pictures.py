@@ -34,7 +34,7 @@ def reference(**changed: object) -> ReferenceData:
         patient=ChartInput(**patient_input(MAN), diameter_mm=None),
         curves=reference_curves(MODEL, MAN, Convention(), (2.0,)),
         measurement=None,
-        reliability=assess_context(MODEL, MAN, Convention()),
+        reliability=assess_context(MODEL, MAN, Convention())[0],
         model=MODEL.provenance,
     )
     return replace(data, **changed)  # type: ignore[arg-type]

@@ -466,3 +466,28 @@ def test_output_that_cannot_be_written_does_not_look_like_tampering(embedded: Se
     done = subprocess.run(program, env=environment, stdout=write_end, stderr=subprocess.PIPE, check=False)  # noqa: S603
     os.close(write_end)
     assert done.returncode == 2
+
+
+def test_erasing_shows_first_and_erases_only_when_confirmed(
+    normalcy: Normalcy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NORMALCY_AUDIT_ENCRYPTION", "on")
+    monkeypatch.setenv("NORMALCY_AUDIT_KEY", "audit-key-of-the-tests-0123456789")
+    without_key = normalcy("audit", "erase", "--subject", "patient 4711")
+    assert (without_key.code, "NORMALCY_SUBJECT_KEY" in without_key.err) == (1, True)
+    request_id = normalcy(*SCORE).json["request_id"]
+    erase = ("audit", "erase", "--subject", "patient 4711")
+    shown = normalcy(*erase)
+    assert shown.code == 0
+    assert "Would erase: 1 record of this patient" in shown.out
+    assert "add --yes" in shown.out
+    assert normalcy("audit", "replay", request_id).code == 0
+    assert normalcy(*erase, "--yes", "--json").json["erased"] is True
+    [record] = normalcy("audit", "show", request_id, "--json").json["records"]
+    assert (record["content"], record["damaged"], record["input"]) == ("erased", False, None)
+    replayed = normalcy("audit", "replay", request_id)
+    assert (replayed.code, "erased" in replayed.err) == (2, True)
+    assert "erased" in normalcy("audit", "show").out
+    again = normalcy(*erase)
+    assert (again.code, "No data key" in again.err) == (1, True)
+    assert normalcy("audit", "verify").code == 0

@@ -251,7 +251,7 @@ def test_secrets_are_made_once_and_match(tmp_path: Path) -> None:
         assert made[f"database_{login}_url"] == f"postgresql://normalcy_{login}:{password}@database:5432/normalcy"
     assert made["signing_key"].startswith("-----BEGIN PRIVATE KEY-----")
     random = {value for name, value in made.items() if not name.endswith("_url") and name != "signing_key"}
-    assert len(random) == 5
+    assert len(random) == 6
     assert {len(value) for value in random} == {64}
     assert make_secrets(folder) == made
 

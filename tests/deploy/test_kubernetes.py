@@ -28,8 +28,8 @@ VERSIONS = ["1.25", "1.37"]
 RESOURCES = listed_resources(EXAMPLE)
 PODS = {manifest["metadata"]["name"]: spec for manifest in RESOURCES if (spec := pod_spec(manifest))}
 SECRETS = {
-    "normalcy-service": {"database_url", "subject_key", "signing_key", "database_ca"},
-    "normalcy-manager": {"database_url", "signing_key", "database_ca"},
+    "normalcy-service": {"database_url", "subject_key", "audit_key", "signing_key", "database_ca"},
+    "normalcy-manager": {"database_url", "subject_key", "signing_key", "database_ca"},
     "normalcy-metrics": {"api_key"},
 }
 

@@ -29,7 +29,12 @@ def codes(cells: Mapping[str, object]) -> list[tuple[str, str]]:
 def asked(cells: Mapping[str, object]) -> tuple[object, ...]:
     found = validate_table(columns(cells))
     assert not found.errors
-    return (found.ids, found.sites, found.options, {name: column.tolist() for name, column in found.numbers.items()})
+    return (
+        found.ids,
+        list(found.sites),
+        list(found.options),
+        {name: column.tolist() for name, column in found.numbers.items()},
+    )
 
 
 def test_a_row_of_texts_and_a_row_of_numbers_ask_the_same() -> None:

@@ -36,12 +36,12 @@ def queries(count: int, thresholds: tuple[float, ...], hdi_probability: float, *
 def test_json_records_and_files_hold_what_the_answers_hold(options: Any, with_error: bool) -> None:
     columns = score_columns(MODEL, MeasurementColumns.of(queries(240, *options, with_error=with_error)))
     output, scored = AnswerOutput(columns), columns.scored()
-    items = [json.loads(item) for item in output.items([b'{"index":%d' % k for k in range(240)])]
+    items = [json.loads(item) for item in output.items(b',"site":"100%"', range(240), [b"null"] * 240)]
     recorded = block_columns.items(json.loads(encode(output.record_columns())), 240)
     flat = {name: np.asarray(column, dtype=object) for name, column in output.flat().items()}
     for k, one in enumerate(scored):
         answer = body(one.answer)
-        expected = {"index": k, "input": json.loads(encode(one.input)), **answer}
+        expected = {"index": k, "id": None, "site": "100%", "input": json.loads(encode(one.input)), **answer}
         assert json.dumps(items[k]) == json.dumps(expected)  # the order of fields, too
         assert recorded[k] == answer
         assert {name: _none(column[k]) for name, column in flat.items()} == expected_flat(answer, with_error)

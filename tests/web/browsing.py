@@ -4,11 +4,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.settings import Settings, load_settings
 from tests.web.serving import Running
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
@@ -22,6 +24,13 @@ ARGUMENTS = [
 AXE = Path(__file__).parents[2] / ".venv/browser/node_modules/axe-core/axe.min.js"
 # The rules of WCAG 2.2 A and AA, and what axe-core recommends beyond them.
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+PATIENCE_MS = 120_000  # for anything on a page, however busy the machine
+
+
+def patient_settings(folder: Path) -> Settings:
+    """Of a service for tests in a browser. On a busy machine, drawing may take longer than a response may in use, and
+    the page would show a 503."""
+    return replace(load_settings({"NORMALCY_DATA_DIR": str(folder)}), audit_budget_seconds=60.0)
 
 
 @contextmanager
@@ -51,6 +60,7 @@ class OpenPage:
     def __init__(self, browser: Any, running: Running, **context: Any) -> None:
         self.running = running
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **context})
+        self.context.set_default_timeout(PATIENCE_MS)
         self.page = self.context.new_page()
         self.errors: list[str] = []
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None)
@@ -64,6 +74,16 @@ class OpenPage:
         self.page.goto(self.running.url + path)
         self.page.wait_for_selector(until)
         return self.page
+
+    def open_and_weigh(self) -> int:
+        """Opens the calculator, and returns what came over the wire until it was ready, in bytes with headers."""
+        network = self.context.new_cdp_session(self.page)
+        network.send("Network.enable")
+        sizes: list[int] = []
+        network.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+        self.open()
+        assert len(sizes) > 10
+        return sum(sizes)
 
     def axe_violations(self) -> list[str]:
         """What axe-core finds on the page as it is now: rule, first element, and why."""

@@ -11,14 +11,16 @@ BOTH_SITES = {"diameter-SoV": "41", "diameter-AA": "38.5"}
 ONE_SITE = {"diameter-SoV": "41"}
 RESULT = "#result:not([hidden])"
 DRAWN = ".pictures:not([aria-busy])"
-# From submit to the pictures of both sites, in ms; a result must be shown already.
+# From submit to the pictures of both sites, in ms; infinite if the service answered with an error instead. A result may
+# be shown already.
 MEASURE = """async () => {
+    for (const old of document.querySelectorAll("#sites figure")) old.dataset.old = "";
+    const drawn = () => document.querySelectorAll("#sites figure:not([data-old]) svg").length === 4;
+    const failed = () => document.querySelector("#errors:not([hidden]), #sites .pictures > .hint") !== null;
     const start = performance.now();
     document.getElementById("calculate").click();
-    const drawn = () => document.querySelectorAll("#sites figure svg").length === 4;
-    while (document.querySelector("#sites figure")) await new Promise(requestAnimationFrame);
-    while (!drawn()) await new Promise(requestAnimationFrame);
-    return performance.now() - start;
+    while (!drawn() && !failed()) await new Promise(requestAnimationFrame);
+    return drawn() ? performance.now() - start : Infinity;
 }"""
 
 

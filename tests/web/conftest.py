@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.settings import Settings, load_settings
-from tests.web.browsing import OpenPage, chromium, opened
+from tests.web.browsing import OpenPage, chromium, opened, patient_settings
 from tests.web.serving import Running, publish_small, serving
 
 
@@ -19,9 +19,15 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def running(settings: Settings, models_dir: Path) -> Iterator[Running]:
+def patient() -> bool:
+    """Tests of what happens when time runs out override it."""
+    return True
+
+
+@pytest.fixture
+def running(settings: Settings, models_dir: Path, patient: bool) -> Iterator[Running]:
     """On both databases, one after the other."""
-    with serving(settings, models_dir) as service:
+    with serving(settings, models_dir, patient=patient) as service:
         yield service
 
 
@@ -45,7 +51,7 @@ def shared(
 @pytest.fixture(scope="session")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """One service on SQLite with the shipped models, for the tests of the pages."""
-    settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path_factory.mktemp("data"))})
+    settings = patient_settings(tmp_path_factory.mktemp("data"))
     with serving(settings, Path(__file__).parents[2] / "models_store") as service:
         yield service
 

@@ -18,7 +18,6 @@ from app.services import score_batch
 from app.services.verify_audit import verify_audit
 from app.web import protocol
 from tests.web.serving import MAN, READING, STATED, Running, bearer, create_key
-from tests.web.test_fail_closed import nothing_can_be_written
 
 BATCH = "/v1/batch/score"
 ITEM: dict[str, Any] = {"site": "SoV", **MAN, "diameter_mm": 41, "convention": STATED}
@@ -236,13 +235,6 @@ def test_the_audit_of_batches_verifies(running: Running) -> None:
     batch(running, [ITEM, BAD] * 600)
     done = running.inside(verify_audit(running.settings, lambda words, share: None))
     assert done.intact, done
-
-
-def test_without_a_record_no_result_leaves(running: Running) -> None:
-    with nothing_can_be_written(running.settings):
-        for content, headers in ((json.dumps({"items": [ITEM]}), JSON), (lines([ITEM]), NDJSON)):
-            refused = post(running, content, headers)
-            assert (refused.status_code, "score" in refused.json()) == (503, False)
 
 
 @pytest.mark.parametrize("headers", [NDJSON, CSV])

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.settings import load_settings
-from tests.web.browsing import opened
+from tests.web.browsing import opened, patient_settings
 from tests.web.calculator import RESULT, fill, sent
 from tests.web.serving import create_key, serving
 
@@ -19,7 +18,7 @@ MODELS = Path(__file__).parents[2] / "models_store"
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A service that requires keys, and one key of each kind. Keys are made in another thread: see `chromium`."""
-    settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path_factory.mktemp("keyed"))})
+    settings = patient_settings(tmp_path_factory.mktemp("keyed"))
     with serving(settings, MODELS) as running, ThreadPoolExecutor(1) as other:
         both = other.submit(create_key, running.settings, ["score", "model:read"]).result()
         reading = other.submit(create_key, running.settings, ["model:read"]).result()
@@ -73,8 +72,7 @@ def test_without_a_key_calculate_leads_to_it_and_clear_forgets_the_patient(brows
         page.get_by_role("button", name="Clear").click()
         page.fill("#key", both)
         page.keyboard.press("Enter")
-        page.wait_for_selector("#cards a")
-        page.wait_for_timeout(500)
+        page.wait_for_selector("#cards a")  # a round trip after the key was taken: a calculation would have been sent
         assert bodies == []
         assert page.locator(RESULT).count() == 0
 

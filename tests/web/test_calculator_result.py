@@ -1,4 +1,4 @@
-"""The result of the calculator in a real browser: what is shown, how soon, and that nothing is stored."""
+"""The result of the calculator in a real browser: what is shown, and that nothing is stored."""
 
 import re
 from typing import Any
@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from tests.web.browsing import OpenPage, opened
-from tests.web.calculator import MEASURE, RESULT, calculate, fill, sent
+from tests.web.calculator import RESULT, calculate, fill, sent
 from tests.web.serving import Running
 
 FIRST_VIEW_BYTES = 50_000
-PICTURE_MS = 300
 
 
 def test_both_sites_are_scored_and_drawn(calculator: OpenPage) -> None:
@@ -95,11 +94,11 @@ def test_clear_ends_a_calculation(calculator: OpenPage) -> None:
     fill(page)
     page.click("#calculate")
     page.wait_for_selector("#calculate[aria-busy]")
-    page.get_by_role("button", name="Clear").click()
+    with page.expect_event("requestfailed") as ended:  # the browser drops it, so no answer can arrive
+        page.get_by_role("button", name="Clear").click()
+    assert ended.value is held[0].request
     page.wait_for_selector("#calculate:not([aria-busy])")
-    held[0].continue_()
     page.unroute("**/v1/studies/score")
-    page.wait_for_timeout(1000)
     assert page.locator(RESULT).count() == 0
     assert page.locator("#errors").is_hidden()
     fill(page)
@@ -159,20 +158,24 @@ def test_nothing_is_stored_and_only_the_service_is_reached(calculator: OpenPage)
 
 def test_the_first_view_is_small(browser: Any, shipped: Running) -> None:
     with opened(browser, shipped) as one:
-        network = one.context.new_cdp_session(one.page)
-        network.send("Network.enable")
-        sizes: list[int] = []
-        network.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
-        one.open()
-        assert len(sizes) > 10
-        assert sum(sizes) <= FIRST_VIEW_BYTES, sum(sizes)
+        assert one.open_and_weigh() <= FIRST_VIEW_BYTES
 
 
-def test_from_submit_to_picture(calculator: OpenPage) -> None:
-    """The best of several: how fast the page and the service are, not how busy the machine is."""
-    fill(calculator.page)
-    calculate(calculator.page)
-    took: list[float] = []
-    while len(took) < 30 and min(took, default=PICTURE_MS + 1) > PICTURE_MS:
-        took.append(calculator.page.evaluate(MEASURE))
-    assert min(took) <= PICTURE_MS, sorted(took)
+def test_the_reason_that_decides_comes_first_in_words_and_picture(calculator: OpenPage) -> None:
+    page = calculator.page
+    fill(page, "female", age="97", height="150", weight="45", diameter_SoV="33")
+    calculate(page)
+    reasons = page.locator(".verdict li").all_inner_texts()
+    assert [reason.split()[1] for reason in reasons] == ["patient", "patients"]  # older than anyone; a wide interval
+    assert f"Not reliable: {reasons[0]}" in page.text_content("figure svg")
+
+
+def test_sentences_have_true_minus_signs(calculator: OpenPage) -> None:
+    page = calculator.page
+    fill(page, diameter_SoV="24")
+    calculate(page)
+    for wording in ("clinician", "patient"):
+        shown = page.text_content(f".sentence.for-{wording}")
+        assert " −3." in shown
+        assert not re.search(r"-\d", shown), shown
+    assert "55-year-old man" in page.text_content(".sentence.for-clinician")

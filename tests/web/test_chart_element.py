@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.settings import load_settings
-from tests.web.browsing import OpenPage, opened
+from tests.web.browsing import OpenPage, opened, patient_settings
 from tests.web.serving import Running, create_key, serving
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -19,7 +18,7 @@ DRAWN = "normalcy-chart svg"
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Running]:
-    settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path_factory.mktemp("data"))})
+    settings = patient_settings(tmp_path_factory.mktemp("data"))
     with serving(settings, models_dir) as running:
         yield running
 
@@ -74,7 +73,7 @@ def test_the_colours_follow_the_reader(browser: Any, service: Running) -> None:
 
 
 def test_a_key_is_a_property_and_never_stands_in_the_document(browser: Any, tmp_path: Path, models_dir: Path) -> None:
-    settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path)})
+    settings = patient_settings(tmp_path)
     with serving(settings, models_dir) as guarded, ThreadPoolExecutor(1) as thread:
         key = thread.submit(create_key, guarded.settings, ["score"]).result()  # Playwright's loop runs in this thread
         guarded.inside(guarded.runtime.poller.refresh())

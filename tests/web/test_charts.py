@@ -3,6 +3,7 @@
 import json
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
 
@@ -33,13 +34,18 @@ NEWBORN = {"age_years": 0.02, "sex": "female", "height_cm": 51, "weight_kg": 3.5
 
 
 def chart(running: Running, body: object, query: str = "", **headers: str) -> Any:
-    return running.client.post(CHART + query, json=body, headers=headers)
+    return patiently(lambda: running.client.post(CHART + query, json=body, headers=headers))
 
 
 def get_map(running: Running, query: str, accept: str) -> Any:
-    """A map is the most expensive picture: on a busy machine it may be answered with 503, to be sent again."""
+    return patiently(lambda: running.client.get(MAP + query, headers={"Accept": accept}))
+
+
+def patiently(send: Callable[[], Any]) -> Any:
+    """On a busy machine a picture may be answered with 503, to be sent again: a map is the most expensive one, and the
+    first PNG waits for the start of a process."""
     for _ in range(10):
-        response = running.client.get(MAP + query, headers={"Accept": accept})
+        response = send()
         if response.status_code != 503:
             break
         time.sleep(float(response.headers["Retry-After"]))
@@ -106,6 +112,17 @@ def test_curves_end_where_this_body_size_is_not_reliable(shared: Running) -> Non
     assert outside["curves"] is None
     assert outside["reliability"]["verdict"] == "not_reliable"
     assert "No reference curve" in outside["pictures"]["reference"]
+
+
+@pytest.mark.parametrize("diameter", [{"diameter_mm": 33}, {}])
+def test_a_picture_gives_the_reason_that_led_to_the_verdict(shipped: Running, diameter: dict[str, Any]) -> None:
+    """The order of the response stays; by itself its first reason would only lead to caution."""
+    body = {"age_years": 97, "sex": "female", "height_cm": 150, "weight_kg": 45, **diameter}
+    answer = chart(shipped, body).json()
+    reasons = [reason["code"] for reason in answer["reliability"]["reasons"]]
+    assert reasons == ["wide_interval", "outside_training_range"]
+    assert "Not reliable: The patient is older than" in answer["pictures"]["reference"]
+    assert "Not reliable: For patients" not in answer["pictures"]["reference"]
 
 
 def test_without_a_diameter_nothing_is_scored_or_recorded(shared: Running) -> None:

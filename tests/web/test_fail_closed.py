@@ -16,7 +16,12 @@ from app.audit import writer
 from app.database.sqlite import FILE_NAME
 from app.settings import Settings
 from tests.postgres import PostgresServer
-from tests.web.serving import Running
+from tests.web.serving import READING, Running
+
+
+@pytest.fixture
+def patient() -> bool:
+    return False
 
 
 @contextmanager
@@ -52,6 +57,16 @@ def test_without_a_record_no_score_leaves(running: Running) -> None:
         time.sleep(0.1)
     given = [record.request_id for record in running.records("score")]
     assert given[-1:] == ["again"]
+
+
+def test_without_a_record_no_result_of_a_batch_leaves(running: Running) -> None:
+    item = {"site": "SoV", **READING}
+    bodies = {"application/json": {"items": [item]}, "application/x-ndjson": item}
+    with nothing_can_be_written(running.settings):
+        for media, body in bodies.items():
+            headers = {"Content-Type": media}
+            refused = running.client.post("/v1/batch/score", content=json.dumps(body), headers=headers)
+            assert (refused.status_code, "score" in refused.json()) == (503, False)
 
 
 @pytest.mark.req("REQ-110")

@@ -1,6 +1,7 @@
 """Callers who are refused again and again: they leave little on record, and nobody waits for them."""
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,37 @@ def test_anonymous_callers_are_throttled_and_others_are_not(
         assert anonymous.recv(65536).startswith(b"HTTP/1.1 %d" % status)
         held = running.runtime.metrics.request_seconds["/v1/sites/{site}/score",]
         assert held._sum.get() < 4.0  # the wait is not the time that an answer takes
+
+
+@pytest.mark.req("REQ-106")
+def test_the_refusals_of_a_caller_over_its_rate_are_throttled_and_other_callers_are_not(
+    settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security, "BURST", 0)
+    monkeypatch.setattr(security, "PER_SECOND", 1e-3)
+    monkeypatch.setattr(security, "MAX_DELAY_SECONDS", 4.0)
+    flooding, other = create_key(settings, ["score"]), create_key(settings, ["score"])
+    slow = replace(settings, rate_per_second=1e-3, rate_burst=1)
+    with serving(slow, models_dir) as running, closing(connect(running)) as over:
+        assert running.score(READING, SCORE, headers=bearer(flooding)).status_code == 200
+        over.sendall(
+            head(running, 2).replace(b"\r\n\r\n", b"\r\nAuthorization: Bearer %s\r\n\r\n{}" % flooding.encode())
+        )
+        assert running.score(READING, SCORE, headers=bearer(other)).status_code == 200
+        over.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            over.recv(1)
+        over.setblocking(True)
+        assert over.recv(65536).startswith(b"HTTP/1.1 429")
+
+
+def test_every_caller_has_a_throttle_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(security, "MAX_TRACKED", 3)
+    found = Throttle()
+    assert max(found.delay(1000.0, "flooding") for _ in range(1000)) == security.MAX_DELAY_SECONDS
+    assert [found.delay(1000.0, other) for other in ("b", "c")] == [0.0, 0.0]
+    assert found.delay(1001.5, "d") == 0.0
+    assert found._last.keys() == {"flooding", "d"}  # the others are as good as new
 
 
 def test_the_pace_of_refusals_is_even_after_a_burst_and_the_wait_is_bounded() -> None:

@@ -52,14 +52,20 @@ class Table:
     coefficients: Array  # [S_NODES, RHO_NODES · COLUMNS]
 
     def covers(self, rho: Array, s: Array) -> Mask:
-        """For rho [N, K] and s [N]: who is inside the table with every rho."""
-        return np.asarray((s >= SMALLEST_S) & (s <= LARGEST_S) & (rho.max(axis=1) <= LARGEST_RHO))
+        """For rho [K, N] and s [N]: who is inside the table with every rho."""
+        return np.asarray((s >= SMALLEST_S) & (s <= LARGEST_S) & (rho.max(axis=0) <= LARGEST_RHO))
 
     def __call__(self, rho: Array, s: Array) -> Array:
-        """[N, K, COLUMNS] at rho [N, K] and s [N]; meaningless where the table does not cover them."""
-        along_s = _polynomials(np.log(s / SMALLEST_S) * S_SCALE, S_NODES) @ self.coefficients
-        along_rho = _polynomials(np.arcsinh(rho) * RHO_SCALE, RHO_NODES)
-        return np.asarray(along_rho @ along_s.reshape(-1, RHO_NODES, COLUMNS))
+        """[K, COLUMNS, N] at rho [K, N] and s [N]; meaningless where the table does not cover them."""
+        found = np.empty((len(rho), COLUMNS, s.size))
+        for start in range(0, s.size, BLOCK_PEOPLE):
+            here = slice(start, start + BLOCK_PEOPLE)
+            along_s = self.coefficients.T @ _polynomials(np.log(s[here] / SMALLEST_S) * S_SCALE, S_NODES)
+            at_s = along_s.reshape(RHO_NODES, COLUMNS, -1)
+            along_rho = _polynomials(np.arcsinh(rho[:, here]) * RHO_SCALE, RHO_NODES)
+            for k in range(len(rho)):
+                np.einsum("rn,rcn->cn", along_rho[:, k], at_s, out=found[k, :, here])
+        return found
 
     def of_one(self, rho: Sequence[float], s: float) -> list[list[float]] | None:
         """[K][COLUMNS] for one person; None where the table does not cover every rho."""
@@ -77,7 +83,7 @@ class Table:
         rng = np.random.default_rng(seed)
         rho = np.sinh(rng.uniform(0.0, np.arcsinh(LARGEST_RHO), cases))
         s = SMALLEST_S * (LARGEST_S / SMALLEST_S) ** rng.random(cases)
-        error = float(np.abs(self(rho[:, None], s)[:, 0] - solved(rho, s)).max())
+        error = float(np.abs(self(rho[None], s)[0].T - solved(rho, s)).max())
         if not error <= PROOF:
             raise UnverifiedResult(f"The table of intervals is off by {error:.1e}; {PROOF:.0e} is allowed.")
         return error
@@ -85,6 +91,7 @@ class Table:
 
 RHO_SCALE = 1.0 / float(np.arcsinh(LARGEST_RHO))
 S_SCALE = 1.0 / float(np.log(LARGEST_S / SMALLEST_S))
+BLOCK_PEOPLE = 512  # read at a time: their polynomials and sums, some 3 MB, stay in the cache
 ORDERS = np.arange(float(RHO_NODES))  # there are fewer along s
 
 
@@ -99,8 +106,8 @@ def make_table() -> Table:
     u, v = _nodes(RHO_NODES), _nodes(S_NODES)  # both on 0..1
     rho, s = np.meshgrid(np.sinh(u / RHO_SCALE), SMALLEST_S * np.exp(v / S_SCALE), indexing="ij")
     values = solved(rho.ravel(), s.ravel()).reshape(RHO_NODES, S_NODES, COLUMNS)
-    along_rho = np.tensordot(np.linalg.inv(_polynomials(u, RHO_NODES)), values, axes=1)
-    along_s = np.tensordot(np.linalg.inv(_polynomials(v, S_NODES)), along_rho, axes=(1, 1))
+    along_rho = np.tensordot(np.linalg.inv(_polynomials(u, RHO_NODES).T), values, axes=1)
+    along_s = np.tensordot(np.linalg.inv(_polynomials(v, S_NODES).T), along_rho, axes=(1, 1))
     return Table(along_s.reshape(S_NODES, -1))
 
 
@@ -128,15 +135,18 @@ def _nodes(count: int) -> Array:
 
 
 def _polynomials(x: Array, count: int) -> Array:
-    """[..., count]: Chebyshev's polynomials of 2x - 1, for x [...] in 0..1; other x are taken to the nearer end.
+    """[count, ...]: Chebyshev's polynomials of 2x - 1, for x [...] in 0..1; other x are taken to the nearer end.
 
-    cos((8i + j)θ) from the cosines and sines of 8iθ and jθ: half as many as the cosines of all kθ.
+    T_k = cos(kθ) up to T_8, then eight at a time by T_{i+j} = 2 T_i T_j - T_{i-j}: cosines take most of the time.
     """
-    angle = np.arccos(np.clip(2.0 * x - 1.0, -1.0, 1.0))[..., None]
-    coarse, fine = angle * np.arange(0.0, count, 8.0), angle * np.arange(8.0)
-    cosines = np.cos(coarse)[..., None] * np.cos(fine)[..., None, :]
-    cosines -= np.sin(coarse)[..., None] * np.sin(fine)[..., None, :]
-    return np.asarray(cosines.reshape(*x.shape, -1)[..., :count])
+    angle = np.arccos(np.clip(2.0 * x - 1.0, -1.0, 1.0))
+    found = np.empty((1 + 8 * -(-count // 8), *x.shape))
+    np.cos(np.multiply.outer(np.arange(9.0), angle), out=found[:9])
+    for i in range(8, count, 8):
+        following = found[i + 1 : i + 9]
+        np.multiply(2.0 * found[i], found[1:9], out=following)
+        following -= found[i - 8 : i][::-1]
+    return found[:count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,23 +181,24 @@ def find_intervals(
     b, centre = np.sqrt(moments.v1) / spread, (y - moments.m1) / spread
     others = [abs(t) for t in thresholds if abs(t) != AT_HALF_WIDTH]
     # Distances of T's centre from 0: of the score, of W2 and a threshold of 2, other thresholds, the error-free score.
-    distance = np.empty((y.size, 2 + len(others) + (variance is not None)))
-    distance[:, 1], distance[:, 2 : 2 + len(others)] = AT_HALF_WIDTH, others
-    noise = np.repeat(b[:, None], distance.shape[1], axis=1)
+    distance = np.empty((2 + len(others) + (variance is not None), y.size))
+    noise = np.empty_like(distance)
+    np.abs(centre, out=distance[0])
+    distance[1] = AT_HALF_WIDTH
+    distance[2 : 2 + len(others)] = np.array(others)[:, None]
+    noise[:] = b
     if variance is not None:
-        np.abs(centre, out=distance[:, -1])
-        noise[:, -1] = np.sqrt(moments.v1 + variance) / spread
-    np.abs(centre, out=distance[:, 0])
+        distance[-1] = distance[0]
+        noise[-1] = np.sqrt(moments.v1 + variance) / spread
     table, rho = interval_table(), distance / noise
     read = table(rho, s)
-    width = np.hypot(noise, s[:, None] * distance)
-    read[..., :HALF_WIDTH] *= width[..., None]
-    read[..., :HALF_WIDTH] += distance[..., None]
-    half_width = spread * np.hypot(1.0, b) * read[:, 1, HALF_WIDTH]
+    read[:, :HALF_WIDTH] *= np.hypot(noise, s * distance)[:, None]
+    read[:, :HALF_WIDTH] += distance[:, None]
+    half_width = spread * np.hypot(1.0, b) * read[1, HALF_WIDTH]
     found = MeasurementIntervals(
-        _signed(read[:, 0], centre) if mass == MASS else hdi(y, moments, mass),
-        _without_error(read[:, -1], y, centre, moments, mass, variance),
-        read[:, 1, HIGH] - read[:, 1, LOW],
+        _signed(read[0], centre) if mass == MASS else hdi(y, moments, mass),
+        _without_error(read[-1], y, centre, moments, mass, variance),
+        read[1, HIGH] - read[1, LOW],
         Intervals(moments.m1 - half_width, moments.m1 + half_width),
         moments.m1 + spread * _quantiles(read, thresholds),
     )
@@ -207,18 +218,18 @@ def _without_error(
 
 def _signed(read: Array, centre: Array) -> Intervals:
     """NS = ±T."""
-    low, high = read[:, LOW], read[:, HIGH]
+    low, high = read[LOW], read[HIGH]
     positive = centre >= 0.0
     return Intervals(np.where(positive, low, -high), np.where(positive, high, -low))
 
 
 def _quantiles(read: Array, thresholds: tuple[float, ...]) -> Array:
     """[3, T, N] in units of e^{m2} about m1. Those of -t mirror those of t."""
-    found, after = np.empty((3, len(thresholds), len(read))), 2
+    found, after = np.empty((3, len(thresholds), read.shape[-1])), 2
     for k, t in enumerate(thresholds):
         column = 1 if abs(t) == AT_HALF_WIDTH else after
         after += column == after
-        found[:, k] = read[:, column, MEDIAN:HALF_WIDTH].T if t >= 0.0 else -read[:, column, MIRRORED].T
+        found[:, k] = read[column, MEDIAN:HALF_WIDTH] if t >= 0.0 else -read[column, MIRRORED]
     return found
 
 

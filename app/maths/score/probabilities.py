@@ -73,8 +73,7 @@ def _on_one_grid(asked: Array, score: Oriented, sign: Array, size: int) -> tuple
     e = growth(people, nodes.z)
     np.multiply((toward * t)[..., None], e, out=x[:-1])
     x[:-1] += (toward * (t - score.a))[..., None]
-    e += 1.0
-    np.divide((sign * score.a)[:, None], np.hypot(e, people.b, out=e), out=x[-1])
+    np.divide((sign * score.a)[:, None], _spread(e, people.b), out=x[-1])
     found = ndtr(x, out=x) @ nodes.weight
     smaller = found[:-1]
     is_below = lower == (sign > 0.0)
@@ -118,11 +117,18 @@ def _on_one_grid_of_one(
     for row, (slope, offset) in enumerate(lines):
         np.multiply(e, slope, out=x[row])
         x[row] += offset
-    e += 1.0
-    np.divide(sign * a, np.hypot(e, b, out=e), out=x[-1])
+    np.divide(sign * a, _spread(e, b), out=x[-1])
     *smaller, cdf = (ndtr(x, out=x) @ nodes.weight).tolist()
     pairs = zip(smaller, is_below, strict=True)
     return [(tail, 1.0 - tail) if first else (1.0 - tail, tail) for tail, first in pairs], cdf
+
+
+def _spread(growth: Array, b: Real) -> Array:
+    """hypot(1 + growth, b), written into `growth`. Neither square can overflow, and np.hypot takes four times as long."""
+    growth += 1.0
+    growth *= growth
+    growth += b * b
+    return np.sqrt(growth, out=growth)
 
 
 def _asked(thresholds: tuple[float, ...]) -> tuple[float, ...]:

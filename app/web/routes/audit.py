@@ -123,7 +123,7 @@ async def list_audit_records(
     summary="Recompute and compare",
     response_model=Replay,
     response_description="The comparison.",
-    responses=problem_responses(*PROTECTED, *RECORDED, problems.UNKNOWN_RECORD, problems.NO_MODEL),
+    responses=problem_responses(*PROTECTED, *RECORDED, problems.UNKNOWN_RECORD, problems.ERASED, problems.NO_MODEL),
 )
 async def replay_audit_records(
     runtime: RuntimeDep,

@@ -48,8 +48,9 @@ async def score_measurement(
     score, its interval, the probability of exceeding each threshold, and how reliable the score is.
 
     The response leaves only after its audit record is stored."""
+    asked = body.for_site(site)
     return await answer_once(
-        request, runtime, caller, lambda: score_measurements.score_measurement(runtime, caller, body.for_site(site))
+        request, runtime, caller, body.subject, lambda: score_measurements.score_measurement(runtime, caller, asked)
     )
 
 
@@ -68,4 +69,6 @@ async def score_study(
     body: Annotated[StudyRequest, Body(openapi_examples=STUDY_EXAMPLES)],
 ) -> Response:
     """Scores several sites of one patient, each exactly as it would be scored alone. One error rejects the study."""
-    return await answer_once(request, runtime, caller, lambda: score_measurements.score_study(runtime, caller, body))
+    return await answer_once(
+        request, runtime, caller, body.subject, lambda: score_measurements.score_study(runtime, caller, body)
+    )

@@ -14,6 +14,14 @@ const HEADLINES = {
   within: `Between ${MINUS}2 and 2, like about 95 in 100 reference people`,
 };
 
+/** A sentence of the service with true minus signs: "55-year-old" keeps its hyphens. */
+const prose = (text) => text.replace(/(^|[\s(])-(?=\d)/g, `$1${MINUS}`);
+
+/** What was measured before how sure that is: the reason that decides comes first. */
+const FIRST_REASONS = ["outside_training_range", "convention_differs", "edge_of_training_range"];
+const byWeight = (first, second) => weight(first) - weight(second);
+const weight = ({ code }) => (FIRST_REASONS.includes(code) ? FIRST_REASONS.indexOf(code) : FIRST_REASONS.length);
+
 /** The answer as a fact, neither a grade nor a colour. */
 function headline({ score: given, reliability }) {
   const { probability, words: event } = sides(given)[sideToShow(given)];
@@ -43,17 +51,17 @@ export function siteResult(result, diameter, showAnyway) {
         model.cohort === "simulated" ? make("strong.tag", {}, "simulated") : ` (${model.cohort}, n = ${model.cohort_size})`)),
     verdict(result, showAnyway),
     result.score ? answer(result, diameter) : null,
-    make("p.sentence.for-patient", {}, result.summary.patient),
+    make("p.sentence.for-patient", {}, prose(result.summary.patient)),
     make("div.pictures", { "aria-busy": "true" }, result.score ? make("div.waiting") : null, make("div.waiting")),
     result.score ? details(result) : null,
     advisories(result),
-    make("p.sentence.for-clinician", {}, result.summary.clinician),
+    make("p.sentence.for-clinician", {}, prose(result.summary.clinician)),
   );
 }
 
 function verdict({ reliability, score: given }, showAnyway) {
   if (reliability.verdict === "ok") return null;
-  const reasons = make("ul", {}, reliability.reasons.map(({ message }) => make("li", {}, message)));
+  const reasons = make("ul", {}, [...reliability.reasons].sort(byWeight).map(({ message }) => make("li", {}, message)));
   if (reliability.verdict === "caution") {
     return make("div.verdict.caution", {}, make("h4", {}, "Caution: this score is less certain than usual"), reasons);
   }

@@ -13,18 +13,20 @@ export function addVisit() {
   const id = (name) => `visit-${number}-${name}`;
   const remove = make("button.quiet.small", { type: "button", click: () => removeVisit(number) }, "Remove");
   const date = make(
-    "div.field",
+    "div.field.when",
     { id: id("dated") },
     make("label", { for: id("date") }, "Date"),
     make("input", { id: id("date"), type: "date", "aria-describedby": `${id("date")}-hint ${id("age")}-error` }),
     make("p.hint", { id: `${id("date")}-hint` }),
   );
+  const age = numberField(id("age"), "Age", "years");
+  age.classList.add("when");
   const row = make(
     "li.visit",
     { id: id("row") },
-    make("fieldset", {}, make("legend", { id: id("title") }), date, numberField(id("age"), "Age", "years"),
+    make("fieldset", {}, make("legend", { id: id("title") }), remove, date, age,
       servedSites().map((site) => numberField(id(site), capital(siteName(site)), "mm")),
-      numberField(id("height"), "Height", "cm"), numberField(id("weight"), "Weight", "kg"), remove),
+      numberField(id("height"), "Height", "cm"), numberField(id("weight"), "Weight", "kg")),
   );
   rows.push(number);
   byId("visit-list").append(row);

@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from app.clock import timestamp, utc_now
+from app.observability import configure_logging
 from tests.campaigns.faults.mutants import MUTANTS, program_of
 from tests.campaigns.faults.report import render
 from tests.campaigns.faults.results import FOLDER, Result, as_result, path_of, read_all, save
@@ -103,4 +104,5 @@ def options() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    configure_logging("error", sys.stderr)  # rows that use parts of the service in this process
     sys.exit(main(sys.argv[1:]))

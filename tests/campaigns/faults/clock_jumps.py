@@ -24,7 +24,7 @@ async def run_clock_jumps(context: Context) -> Finding:
     file = context.folder / "clock"
     file.write_text("0")
     os.environ["CLOCK_FILE"] = str(file)
-    async with started(replace(context, program=program("clock"))) as target:
+    async with started(replace(context, program=program("clock", context.program))) as target:
         for number in context.each_cycle():
             one = f"{label}-{number}"
             async with Load(target.service, one) as load:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from asyncio.subprocess import PIPE, Process
 
@@ -11,7 +12,7 @@ from app.domain.scopes import Scope
 from tests.campaigns.faults.hostile_bytes import with_key
 from tests.campaigns.faults.row import Context, Figure, Finding
 from tests.campaigns.faults.target import Target
-from tests.campaigns.servers import CLIENT_CPU, pin
+from tests.campaigns.servers import CLIENT_CPU, SERVER_CPU, pin
 from tests.web.serving import create_key
 
 HONEST_CLIENTS, INTERVAL_SECONDS = 16, 0.4  # below the rate limit of one key
@@ -20,6 +21,7 @@ SOCKETS = 1000
 FULL_LOAD_CONNECTIONS = 64  # as many as saturate the service
 LOADED_SECONDS = 2.0  # until the service has read a new key
 HEAD_START_SECONDS = 3.0  # for the attack to be complete
+ATTACKERS_NICENESS = 10  # they are elsewhere: that they share a processor with the honest clients must not be measured
 SERVED_SHARE, SLOWER, MEMORY_MB = 0.95, 3.0, 50.0
 
 
@@ -39,6 +41,8 @@ async def _run(context: Context, attack: str, connections: int) -> Finding:
         other = await asyncio.to_thread(create_key, target.owner_settings, [Scope.SCORE])
         await asyncio.sleep(LOADED_SECONDS)
         process = psutil.Process(target.service.process.pid)
+        if pin(SERVER_CPU):
+            process.cpu_affinity([SERVER_CPU])
         for _ in context.each_cycle():
             quiet = await _result(await _honest(target, key, QUIET_SECONDS))
             before = process.memory_info().rss
@@ -48,6 +52,7 @@ async def _run(context: Context, attack: str, connections: int) -> Finding:
                 connections,
                 ATTACK_SECONDS + 2 * HEAD_START_SECONDS,
                 *([other] if attack == "load_client" else []),
+                niceness=ATTACKERS_NICENESS,
             )
             await asyncio.sleep(HEAD_START_SECONDS)
             honest, peak = await _honest(target, key, ATTACK_SECONDS), 0
@@ -84,9 +89,10 @@ async def _honest(target: Target, key: str, seconds: float) -> Process:
     return await _start("faults.paced_client", target.service.port, HONEST_CLIENTS, seconds, INTERVAL_SECONDS, key)
 
 
-async def _start(module: str, *arguments: object) -> Process:
+async def _start(module: str, *arguments: object, niceness: int = 0) -> Process:
+    """A process of its own on the clients' processor; the service has the other one to itself."""
     command = (*pin(CLIENT_CPU), sys.executable, "-m", f"tests.campaigns.{module}", *map(str, arguments))
-    return await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+    return await asyncio.create_subprocess_exec(*command, stdout=PIPE, preexec_fn=lambda: os.nice(niceness))
 
 
 async def _result(process: Process) -> dict[str, float]:

@@ -13,6 +13,7 @@ import psutil  # type: ignore[import-untyped]
 
 from tests.campaigns.faults.network_proxy import Network
 from tests.campaigns.faults.target import Target
+from tests.postgres import PrivateServer
 
 DOWN_SECONDS = 1.0  # the longest time that a database stays down
 FROZEN_SECONDS = 3.5  # longer than every timeout of the service
@@ -53,17 +54,29 @@ async def database_crashes(target: Target, rng: random.Random) -> float:
 
 async def backends_freeze(target: Target, rng: random.Random) -> float:
     """The connections of the service hang; new ones can be made."""
+    return await _frozen(await _backends(target))
+
+
+async def connections_of(target: Target) -> int:
+    """How many connections to PostgreSQL the service has."""
+    return len(await _backends(target)) if target.server is not None else 0
+
+
+async def _backends(target: Target) -> list[int]:
     observer = await asyncpg.connect(target.owner_settings.database_url)
     pids = [row["pid"] for row in await observer.fetch(BACKENDS)]
     await observer.close()
-    return await _frozen(pids)
+    return pids
 
 
 async def database_freezes(target: Target, rng: random.Random) -> float:
     """All its processes stop: connections hang, and new ones are accepted by the kernel and never served."""
-    postmaster = int((target.postgres.folder / "data" / "postmaster.pid").read_text().split()[0])
-    children = psutil.Process(postmaster).children(recursive=True)
-    return await _frozen([postmaster, *(child.pid for child in children)])
+    return await _frozen(postgres_processes(target.postgres))
+
+
+def postgres_processes(server: PrivateServer) -> list[int]:
+    postmaster = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
+    return [postmaster, *(child.pid for child in psutil.Process(postmaster).children(recursive=True))]
 
 
 async def disk_fills(target: Target, rng: random.Random) -> float:

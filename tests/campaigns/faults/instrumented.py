@@ -2,6 +2,7 @@
 
 TASKS_FILE=FILE python -m tests.campaigns.faults.instrumented tasks serve    counts the tasks of the event loop
 CLOCK_FILE=FILE python -m tests.campaigns.faults.instrumented clock serve    shifts the clock by the seconds in FILE
+COMPUTED_FILE=FILE … computed serve    writes down the request id of every score, before it is recorded
 """
 
 import asyncio
@@ -10,6 +11,14 @@ import sys
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.campaigns.faults.mutants import MUTANTS
+from tests.campaigns.service_process import NORMALCY
+
+if TYPE_CHECKING:  # nothing of the service is imported before the clock is shifted
+    from app.formats.response import Result
+    from app.schemas.answers import ScoreResponse
 
 TICKS = 20  # uvicorn's, of a tenth of a second
 
@@ -41,13 +50,31 @@ def clock() -> None:
     clock.utc_now = shifted  # before any other module takes it from there
 
 
-def program(instrument: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "tests.campaigns.faults.instrumented", instrument)
+def computed() -> None:
+    from app.formats.response import score_response
+    from app.services import score_measurements
+
+    file = os.open(os.environ["COMPUTED_FILE"], os.O_WRONLY | os.O_APPEND)
+
+    def note(request_id: str, result: "Result") -> "ScoreResponse":
+        os.write(file, f"{request_id}\n".encode())
+        return score_response(request_id, result)
+
+    score_measurements.score_response = note  # type: ignore[attr-defined]
+
+
+def program(instrument: str, given: tuple[str, ...] = NORMALCY) -> tuple[str, ...]:
+    """`given`: of a broken build, which gets the instrument too."""
+    broken = () if given == NORMALCY else given[-1:]
+    return (sys.executable, "-m", "tests.campaigns.faults.instrumented", instrument, *broken)
 
 
 if __name__ == "__main__":
-    {"tasks": tasks, "clock": clock}[sys.argv[1]]()
+    instrument, *words = sys.argv[1:]
+    {"tasks": tasks, "clock": clock, "computed": computed}[instrument]()
+    if words[0] in MUTANTS:
+        MUTANTS[words.pop(0)].apply()
     from app.cli.main import main
 
-    sys.argv = ["normalcy", *sys.argv[2:]]
+    sys.argv = ["normalcy", *words]
     main()

@@ -68,6 +68,11 @@ class Load:
         self._awaited: tuple[float, asyncio.Future[float]] | None = None
         self.outcomes: list[Outcome] = []
 
+    @property
+    def served(self) -> int:
+        """How many scores so far."""
+        return sum(outcome.status == 200 for outcome in self.outcomes)
+
     async def __aenter__(self) -> "Load":
         self._tasks = [asyncio.create_task(self._run_client(number)) for number in range(self._clients)]
         return self

@@ -110,7 +110,7 @@ def reuse_connection_after_timeout() -> None:
 
 @mutant(
     "after a reconnection the head of the chain comes from memory instead of the database",
-    "--only F3-connections-freeze --cycles 3",
+    "--only F3-latency --cycles 1",
     r"slowest return|no score|broken chains",
 )
 def head_in_memory() -> None:
@@ -199,11 +199,41 @@ def unchecked_models() -> None:
     registry.check_sums = lambda sums, files: None  # type: ignore[attr-defined]
 
 
-@mutant("SQLite does not wait for the disk", "--only F1 --cycles 1 --database SQLite", r"synchronous=0")
+@mutant(
+    "SQLite does not wait for the disk: the start must refuse it",
+    "--only F1 --cycles 1 --database SQLite",
+    r"synchronous=0",
+)
 def no_wait_for_the_disk() -> None:
     from app.database import sqlite
 
     sqlite.PRAGMAS = tuple(pragma.replace("synchronous = FULL", "synchronous = OFF") for pragma in sqlite.PRAGMAS)  # type: ignore[assignment]
+
+
+@mutant(
+    "no commit waits for the disk, and nothing checks it",
+    "--only F5 --cycles 50",
+    r"before they were on the disk [1-9]",
+)
+def no_wait_and_no_check() -> None:
+    from app.database import schema_checks
+    from app.database.postgres import PostgresAppender
+    from app.database.sqlite import SqliteAppender
+
+    connect = PostgresAppender.connect
+
+    async def no_problem(self: object) -> None:
+        """The check is gone."""
+
+    async def without_waiting(self: PostgresAppender) -> None:
+        await connect(self)
+        await self._open().execute("SET synchronous_commit = off")
+
+    no_wait_for_the_disk()
+    schema_checks._check_durability = lambda connection: None
+    PostgresAppender.connect = without_waiting  # type: ignore[method-assign]
+    PostgresAppender.durability_problem = no_problem  # type: ignore[method-assign]
+    SqliteAppender.durability_problem = no_problem  # type: ignore[method-assign]
 
 
 @mutant(

@@ -27,27 +27,9 @@ INTRODUCTION = (
     "programs: `docs/faults.json`."
 )
 
-EARLIER = (
-    "The machine of this run was shared with other heavy work: *load of the machine* is the average over the last "
-    "minute of processes that wanted one of its 2 cores. Times of a row with a load far above 2 say little. On the "
-    "same machine when it was calm, commit ffdb18a returned after kill -9 within 3.37 s on SQLite and, once in 50 "
-    "cycles, 5.38 s on PostgreSQL (median 3.07 s), without a loss in 178 cycles (`git show 89b2201:docs/faults.md`)."
-)
-REPEATED = (
-    "Some rows ran more than once, and the tables show the last run, which is not the best or longest. F2 before: "
-    "30 cycles, slowest refusal and answer 21.64 s, slowest return 38.49 s; then 17 cycles, slowest return 5.95 s. F1 "
-    "before: 10 cycles on SQLite, slowest return 21.57 s, and 4 on PostgreSQL, 44.08 s. F11 rolling update: one cycle, "
-    "6,158 scores, 0 failed requests, ready again after 71.57 s; a second run had no time for a cycle and was dropped. "
-    "F12 on PostgreSQL: one cycle, one chain reported. None of these runs lost an acknowledged score."
-)
-ELSEWHERE = (
-    "F5, power loss: not simulated. At the start and once a minute the service checks that commits wait for the disk "
-    "(`tests/audit/test_durability.py`), and F18 has a build that does not wait.",
-    "F7, properties of every score: tested in `tests/inference`, no campaign of 100,000.",
-    "F8, tampering with signed rows: a campaign of its own.",
-    "F13, clients that leave: tested in `tests/web/test_pipelining.py` and `tests/audit/test_writer.py`, no campaign "
-    "of 10,000.",
-    "F17, load held with and without the audit: [HTTP](http.md), by `make bench`.",
+LOAD = (
+    "*Load of the machine* is the average over the last minute of processes that wanted a processor, when the row "
+    "ended; the campaign's own are among them. Times of a row with a load far above the number of cores say little."
 )
 
 
@@ -66,17 +48,11 @@ def report(results: Results, header: Sequence[str], rows: Sequence[Row] = ROWS) 
         "",
         *wrapped(INTRODUCTION),
         "",
-        *wrapped(EARLIER),
-        "",
-        *wrapped(REPEATED),
+        *wrapped(LOAD),
         "",
         *_summary(results, rows),
         *(line for row in rows if row.number != BROKEN for line in _section(row, results)),
         *_broken_builds(results),
-        "## Not here",
-        "",
-        *(line for point in ELSEWHERE for line in wrapped(point, "- ", "  ")),
-        "",
         "## Every fault found so far",
         "",
         "With the command that looks for it again, and the commit that fixed it, if it is fixed.",
@@ -145,5 +121,5 @@ def _cells(found: Result, names: Sequence[str]) -> list[str]:
     return [found.database, f"{found.cycles:,}", *figures, f"{found.load:.1f}", found.commit]
 
 
-def wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
-    return textwrap.wrap(text, 119, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+def wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 119, break_on_hyphens=False)

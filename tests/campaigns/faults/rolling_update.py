@@ -12,8 +12,7 @@ from tests.campaigns.faults.cycles import as_finding, recorded, run_cycles, veri
 from tests.campaigns.faults.injection import terminate
 from tests.campaigns.faults.load import Load
 from tests.campaigns.faults.row import Context, Finding
-from tests.campaigns.faults.target import running, started
-from tests.campaigns.service_process import ServiceProcess
+from tests.campaigns.faults.target import running, second_replica, started
 
 BEFORE_SECONDS = (0.1, 1.0)
 POLL_SECONDS = 0.05
@@ -24,7 +23,7 @@ async def run_behind_balancer(context: Context) -> Finding:
     """Each cycle restarts one replica, in turn, while the other one serves. Refusals count as failed requests."""
     tally, rng, label = Tally(), context.rng(), f"{os.getpid()}"
     async with started(context) as target:
-        second = ServiceProcess(target.service.settings | _own_folder(target.service), context.program)
+        second = second_replica(target, context.program)
         async with running(second):
             replicas = (target.service, second)
             async with Balancer(replicas) as balancer:
@@ -50,12 +49,6 @@ async def run_behind_balancer(context: Context) -> Finding:
 
 
 run_alone = partial(run_cycles, inject=terminate)
-
-
-def _own_folder(service: ServiceProcess) -> dict[str, str]:
-    """The replicas share the key for patient references, as they must, and nothing else on the disk."""
-    folder = service.settings["NORMALCY_DATA_DIR"]
-    return {"NORMALCY_DATA_DIR": f"{folder}-2"}
 
 
 async def _until_ready(balancer: Balancer, replicas: int) -> None:

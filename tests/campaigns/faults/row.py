@@ -18,6 +18,7 @@ POSTGRESQL: tuple[Database, ...] = ("PostgreSQL",)
 SQLITE: tuple[Database, ...] = ("SQLite",)
 
 Figure = int | float | str
+SHOWN = 100  # steps of the progress
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,15 @@ class Context:
     def rng(self) -> random.Random:
         return random.Random(f"{self.seed} {self.name} {self.database}")  # noqa: S311 - no secret
 
-    def each_cycle(self) -> Iterator[int]:
-        """The numbers of the cycles, with the progress on standard error, until the time is over."""
-        for number in range(self.cycles):
+    def each_cycle(self, step: int = 1) -> Iterator[int]:
+        """The numbers of the cycles, or of every first of `step`, with the progress on standard error, until the time
+        is over."""
+        for number in range(0, self.cycles, step):
             if time.monotonic() > self.ends_at:
                 break
-            sys.stderr.write(f"\r{self.name}, {self.database}: {number + 1} of {self.cycles}  ")
-            sys.stderr.flush()
+            if step > 1 or number % max(self.cycles // SHOWN, 1) == 0:
+                sys.stderr.write(f"\r{self.name}, {self.database}: {number + 1:,} of {self.cycles:,}  ")
+                sys.stderr.flush()
             yield number
         sys.stderr.write("\n")
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from tests.audit.tampering import TAMPERS
 from tests.campaigns.faults import injection
 from tests.campaigns.faults.artefacts import run_artefacts
 from tests.campaigns.faults.broken_builds import run_broken_build
@@ -10,11 +11,16 @@ from tests.campaigns.faults.crowd import run_overload, run_slow_sockets
 from tests.campaigns.faults.cycles import REQUIRED, run_cycles
 from tests.campaigns.faults.full_disk import run_full_disk
 from tests.campaigns.faults.hostile_bytes import run_canaries, run_fuzz
+from tests.campaigns.faults.leaving import run_leaving
 from tests.campaigns.faults.load import CLIENTS
+from tests.campaigns.faults.load_held import run_load_held
+from tests.campaigns.faults.metamorphic import run_metamorphic
 from tests.campaigns.faults.mutants import MUTANTS
+from tests.campaigns.faults.power_loss import run_power_loss
 from tests.campaigns.faults.rolling_update import run_alone, run_behind_balancer
 from tests.campaigns.faults.row import POSTGRESQL, SQLITE, Row
 from tests.campaigns.faults.soak import run_soak
+from tests.campaigns.faults.tampering import WRITERS, run_clean, run_tampering
 from tests.campaigns.faults.upgrade import OLDER, run_upgrade
 
 UNDER_LOAD = (
@@ -111,6 +117,17 @@ ROWS: tuple[Row, ...] = (
         50,
     ),
     Row(
+        "F5",
+        "power loss",
+        f"{CLIENTS} clients request scores without pause while `strace` shows the system calls of the service and of "
+        "PostgreSQL. The id of each request is looked up in what was written to the write-ahead log and in what left "
+        "the service.",
+        "0 scores leave before an `fdatasync` or `fsync` of the log that began after they were written has returned",
+        run_power_loss,
+        1_000,
+        unit="scores",
+    ),
+    Row(
         "F6",
         "hostile bytes",
         "The fuzzer of `tests/fuzz`: mutated JSON, numbers, text, headers, chunks and content types on raw sockets. "
@@ -120,6 +137,43 @@ ROWS: tuple[Row, ...] = (
         run_fuzz,
         100_000,
         unit="requests",
+    ),
+    Row(
+        "F7",
+        "properties of scores",
+        "Batches of patients from nearly the whole range that is accepted, each with ten ascending diameters. All go "
+        "to one process, to it again after a restart, and on PostgreSQL to another process.",
+        "every number finite, every interval in order, every probability from 0 to 1, scores monotone in the diameter "
+        "(probabilities to 1e-12), the same bytes from every process",
+        run_metamorphic,
+        100_000,
+        unit="inputs",
+    ),
+    *(
+        Row(
+            "F8",
+            f"tampering by the {who}",
+            f"Random changes of signed rows and checkpoints, in turn of {len(TAMPERS)} kinds, with the rights of "
+            f"{rights}.",
+            "the database refuses it, or both `normalcy audit verify` and `tools/verify_audit.py` find it with a copy "
+            "of the signed checkpoints and the public key, name its kind, and name the same rows",
+            partial(run_tampering, as_owner=who == "owner"),
+            cycles,
+            unit="tampers",
+        )
+        for who, rights, cycles in (
+            ("owner", "the owner of the tables", 4_000),
+            ("service", "the service (SQLite has no logins: with the triggers in place)", 1_000),
+        )
+    ),
+    Row(
+        "F8",
+        "clean runs",
+        f"Both verifiers check an audit while {WRITERS} writers write, seal, crash and come back.",
+        "0 false alarms",
+        run_clean,
+        500,
+        unit="runs",
     ),
     Row(
         "F9",
@@ -180,6 +234,18 @@ ROWS: tuple[Row, ...] = (
         50,
     ),
     Row(
+        "F13",
+        "clients leave",
+        "In turn after connecting, half the headers, the headers, half the body, the whole request, the whole request "
+        "and a moment, a byte of the answer, and the answer; half of them by a reset. The service writes down every "
+        "score that it computes, before it records it.",
+        "every computed score recorded once; open files and connections to PostgreSQL back to what they were within "
+        "5 s",
+        run_leaving,
+        10_000,
+        unit="clients",
+    ),
+    Row(
         "F14",
         "soak",
         "16 clients send five requests a second each. Memory, open files, threads, tasks of the event loop and "
@@ -209,6 +275,17 @@ ROWS: tuple[Row, ...] = (
         REQUIRED + " (*return*: from the end of the older process to the first score of the newer)",
         run_upgrade,
         10,
+    ),
+    Row(
+        "F17",
+        "load held",
+        "64 connections send their next request on every answer: to the service, to the service without its audit, and "
+        "to the service with one commit for each record, all in each round, in turn in another order.",
+        "medians of the rounds: at least 70% of the rate without the audit, at least 150% of that with one commit for "
+        "each record, p99 at most 25 ms above that without the audit",
+        run_load_held,
+        5,
+        unit="rounds",
     ),
     *(
         Row(

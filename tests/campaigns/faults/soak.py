@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import asyncpg  # type: ignore[import-untyped]
 import numpy as np
 import psutil  # type: ignore[import-untyped]
 
 from tests.campaigns.faults.cycles import verify
-from tests.campaigns.faults.injection import BACKENDS
+from tests.campaigns.faults.injection import connections_of
 from tests.campaigns.faults.instrumented import program
 from tests.campaigns.faults.row import Context, Figure, Finding
 from tests.campaigns.faults.target import Target, started
-from tests.campaigns.service_process import NORMALCY
 
 CLIENTS, INTERVAL_SECONDS = 16, 0.2
 SAMPLE_SECONDS = 5.0
@@ -41,9 +39,8 @@ class Sample:
 async def run_soak(context: Context) -> Finding:
     file = context.folder / "tasks"
     os.environ["TASKS_FILE"] = str(file)
-    chosen = program("tasks") if context.program == NORMALCY else context.program
     seconds = min(60.0 * context.cycles, max(context.ends_at - time.monotonic(), SAMPLE_SECONDS))
-    async with started(replace(context, program=chosen)) as target:
+    async with started(replace(context, program=program("tasks", context.program))) as target:
         arguments = (target.service.port, CLIENTS, seconds, INTERVAL_SECONDS)
         client = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tests.campaigns.faults.paced_client", *map(str, arguments), stdout=PIPE
@@ -62,13 +59,10 @@ async def run_soak(context: Context) -> Finding:
 async def sample(target: Target, tasks: Path, seconds: float) -> Sample:
     process = psutil.Process(target.service.process.pid)
     count = int(tasks.read_text() or 0) if tasks.exists() else 0
-    connections = 0
-    if target.server is not None:
-        observer = await asyncpg.connect(target.owner_settings.database_url)
-        connections = len(await observer.fetch(BACKENDS))
-        await observer.close()
     resident = process.memory_info().rss / 2**20
-    return Sample(seconds / 3600, resident, process.num_fds(), process.num_threads(), count, connections)
+    return Sample(
+        seconds / 3600, resident, process.num_fds(), process.num_threads(), count, await connections_of(target)
+    )
 
 
 def judge(samples: Sequence[Sample], load: dict[str, float], verify_code: int, minutes: int) -> Finding:

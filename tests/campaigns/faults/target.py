@@ -80,6 +80,12 @@ async def running(service: ServiceProcess) -> AsyncIterator[ServiceProcess]:
             await service.process.wait()
 
 
+def second_replica(target: Target, program: tuple[str, ...]) -> ServiceProcess:
+    """On the same database, not yet started. The replicas share nothing on the disk."""
+    folder = {"NORMALCY_DATA_DIR": f"{target.service.settings['NORMALCY_DATA_DIR']}-2"}
+    return ServiceProcess(target.service.settings | folder, program)
+
+
 async def migrate(settings: Settings) -> None:
     database = open_database(settings, statement_seconds=None)
     try:

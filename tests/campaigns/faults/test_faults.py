@@ -1,6 +1,8 @@
 """The fault campaign in small: a few cycles on each database, a broken build that it must notice, and its report."""
 
 import json
+import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,10 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.campaigns import servers
 from tests.campaigns.faults.__main__ import main
 from tests.campaigns.faults.compare import Tally
 from tests.campaigns.faults.cycles import as_finding, late, unmet
 from tests.campaigns.faults.load import NO_ANSWER, Outcome
+from tests.campaigns.faults.load_held import judge
+from tests.campaigns.faults.metamorphic import violations
+from tests.campaigns.faults.power_loss import read_trace
 from tests.campaigns.faults.report import report
 from tests.campaigns.faults.results import Result, as_result, read_all, save
 from tests.campaigns.faults.row import Finding
@@ -58,6 +64,19 @@ def test_a_silent_network_loses_no_acknowledged_score(tmp_path: Path) -> None:
     [found] = read_all(tmp_path).values()
     assert found.unmet == []
     assert int(found.figures["refused (503)"]) > 0
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("row", "cycles"),
+    [("F5", 20), ("F7", 200), ("F8-tampering-by-the-owner", 27), ("F8-clean-runs", 3), ("F13", 40)],
+)
+def test_a_short_run_of_a_row_on_both_databases(tmp_path: Path, row: str, cycles: int) -> None:
+    run(tmp_path, "--only", row, "--cycles", str(cycles))
+    found = read_all(tmp_path)
+    assert {database for _, database in found} == {"SQLite", "PostgreSQL"}
+    for result in found.values():  # not `late`: the machine may be busy
+        assert (result.unmet, result.cycles >= cycles) == ([], True)
 
 
 def test_a_build_that_acknowledges_before_the_commit_is_noticed(
@@ -156,6 +175,62 @@ def test_the_report_is_written_from_the_results_alone(tmp_path: Path) -> None:
     assert "| SQLite | 300 | 0 | 2.00 s |" in (tmp_path / "../faults.md").read_text()
     [found] = msgspec.json.decode((tmp_path / "../faults.json").read_bytes())
     assert found["cycles"] == 300
+
+
+WAL, CLIENT = "/data/normalcy.sqlite3-wal", "socket:[1]"
+WRITTEN, SYNCED = f'7 pwrite64(9<{WAL}>, "...p-1-1...", 4096, 0) = 4096', f"7 fdatasync(9<{WAL}>) = 0"
+SENT = f'8 write(5<{CLIENT}>, "HTTP/1.1 200 OK\\r\\nx-request-id: p-1-1\\r\\n", 90) = 90'
+BEGUN, DONE = f"7 fdatasync(9<{WAL}> <unfinished ...>", "7 <... fdatasync resumed>) = 0"
+
+
+@pytest.mark.parametrize(
+    ("lines", "too_early"),
+    [
+        ([WRITTEN, SYNCED, SENT], []),
+        ([WRITTEN, BEGUN, DONE, SENT], []),
+        ([WRITTEN, BEGUN, SENT, DONE], ["p-1-1"]),
+        ([WRITTEN, SENT, SYNCED], ["p-1-1"]),
+        ([SYNCED, WRITTEN, SENT], ["p-1-1"]),
+        ([BEGUN, WRITTEN.replace("7 ", "6 ", 1), DONE, SENT], ["p-1-1"]),  # it began before the row was written
+        ([WRITTEN, SYNCED.replace("-wal", "-shm"), SENT], ["p-1-1"]),
+        ([SENT], ["p-1-1"]),
+    ],
+)
+def test_a_score_must_be_on_the_disk_before_it_leaves(lines: list[str], too_early: list[str]) -> None:
+    found = read_trace(lines, re.compile(r"p-\d+-\d+"))
+    assert (found.too_early, list(found.acknowledged)) == (too_early, ["p-1-1"])
+
+
+def a_score(expected: float, percentile: float, **hdi: float) -> dict[str, Any]:
+    exceedance = [{"probability": percentile / 100, "probability_below": 1 - percentile / 100}]
+    at = {"low": 40.0, "median": 41.0, "high": 42.0}
+    return {
+        "score": {"expected_ns": expected, "hdi": {"low": 0.0, "high": 1.0} | hdi, "exceedance": exceedance},
+        "score_with_measurement_error": None,
+        "reference": {"percentile": percentile, "interval_mm": hdi | at, "diameter_at_threshold_mm": [at]},
+        "reliability": {"context_hdi_width_percentile": 50.0},
+    }
+
+
+def test_scores_without_a_property_are_noticed() -> None:
+    assert violations([a_score(1.0, 80.0), a_score(1.5, 90.0)]) == {}
+    assert violations([a_score(1.5, 80.0), a_score(1.0, 90.0)]) == {"not monotone": 1}
+    assert violations([a_score(1.0, 90.0), a_score(1.5, 80.0)]) == {"not monotone": 1}
+    assert violations([a_score(1.0, 80.0, low=2.0)]) == {"not in order": 1}
+    assert violations([a_score(math.nan, 80.0)]) == {"not finite": 1}
+    assert violations([a_score(1.0, 101.0)]) == {"not a probability": 1}
+
+
+def a_round(rate: float, p99_ms: float) -> dict[str, servers.Load]:
+    measured = {"audit": (rate, p99_ms), "audit off": (1000.0, 10.0), "one insert": (400.0, 90.0)}
+    return {name: servers.Load(each, 1.0, 1.0, p99) for name, (each, p99) in measured.items()}
+
+
+def test_the_load_with_the_audit_is_compared_within_the_rounds() -> None:
+    assert judge([a_round(800.0, 30.0)]).late == []
+    assert judge([a_round(650.0, 30.0)]).late == ["65% of audit off"]
+    assert judge([a_round(500.0, 36.0)]).late == ["50% of audit off", "125% of one insert", "added p99 26.0 ms"]
+    assert judge([a_round(800.0, 30.0), a_round(100.0, 30.0), a_round(900.0, 30.0)]).late == []
 
 
 def test_the_names_of_the_rows_are_different() -> None:

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from asyncio.subprocess import DEVNULL
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ async def run_upgrade(context: Context) -> Finding:
             folder.mkdir()
             with installation(context, folder, "first") as first, installation(context, folder, "second") as second:
                 older, newer = _older(tree, first), ServiceProcess(first, context.program)
+                await _migrate_older(context, older)
                 async with running(older), Load(Either((older, newer)), label) as load:
                     await load.served_after(0.0)
                     await asyncio.sleep(rng.uniform(*LOADED_SECONDS))
@@ -84,6 +86,16 @@ def _older(tree: Path, settings: Mapping[str, str]) -> ServiceProcess:
     )
     service.environment["PYTHONPATH"] = str(tree)
     return service
+
+
+async def _migrate_older(context: Context, older: ServiceProcess) -> None:
+    """As an operator did before the older release started: by its own command, as the owner."""
+    if context.database == "PostgreSQL":
+        done = await asyncio.create_subprocess_exec(
+            sys.executable, *COMMAND, "db", "upgrade", env=_owner(context, older.environment), stdout=DEVNULL
+        )
+        if code := await done.wait():
+            raise RuntimeError(f"the database could not be migrated by the older release: {code}")
 
 
 def _owner(context: Context, settings: Mapping[str, str]) -> dict[str, str]:

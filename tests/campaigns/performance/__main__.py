@@ -11,14 +11,16 @@ import msgspec
 from app.build_info import source_commit
 from app.clock import utc_now
 from app.observability import configure_logging
-from tests.campaigns.performance import audit, compute, files, http
+from tests.campaigns.performance import audit, batches, compute, files, http
 from tests.campaigns.performance.report import write_report
 from tests.campaigns.performance.section import Saved, Section
 
 PARTS: dict[str, Callable[[bool], Section]] = {
     "http": http.measure,
     "batch": compute.measure,
+    "batch-http": batches.measure,
     "files": files.measure,
+    "replicas": batches.measure_replicas,
     "audit": audit.measure,
 }
 BUILD = Path("build/performance")
