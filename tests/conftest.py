@@ -41,14 +41,14 @@ def server() -> Iterator[PostgresServer]:
 def migrated_postgres(server: PostgresServer) -> Iterator[str]:
     """The name of the database that tests share, one after the other: emptying one is faster than making one."""
     with server.new_database() as name:
-        _migrate(load_settings({"NORMALCY_DATABASE_URL": server.url(name)}))
+        migrate(load_settings({"NORMALCY_DATABASE_URL": server.url(name)}))
         yield name
 
 
 @pytest.fixture(scope="session")
 def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("migrated")
-    _migrate(load_settings({"NORMALCY_DATA_DIR": str(folder)}))
+    migrate(load_settings({"NORMALCY_DATA_DIR": str(folder)}))
     return folder / FILE_NAME
 
 
@@ -72,7 +72,7 @@ async def database(settings: Settings) -> AsyncIterator[Database]:
     await opened.close()
 
 
-def _migrate(settings: Settings) -> None:
+def migrate(settings: Settings) -> None:
     async def run() -> None:
         database = open_database(settings, statement_seconds=None)
         try:

@@ -40,6 +40,7 @@ CLEAR = """
     ALTER TABLE audit_checkpoints DISABLE TRIGGER audit_checkpoints_no_change;
     DELETE FROM idempotent_answers;
     DELETE FROM data_keys;
+    DELETE FROM key_uses;
     DELETE FROM activations;
     DELETE FROM audit_checkpoints;
     DELETE FROM audit_records;

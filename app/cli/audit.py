@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from app.services.verify_audit import AuditVerification, Tampering
 
 group = typer.Typer(
-    help="Verify, checkpoint, show, replay, export and retire the audit; erase a patient; public-key and rotate-key for "
-    "its signatures.",
+    help="Verify, checkpoint, show, replay, export and retire the audit; erase a patient; public-key and rotate-key "
+    "for its signatures.",
     no_args_is_help=True,
 )
 

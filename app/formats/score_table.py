@@ -5,7 +5,7 @@ column for each of its parts (`convention.edge` and so on), an array one cell (`
 same columns in the same order. A row without a score says why.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -174,10 +174,10 @@ SCORE_COLUMNS = COLUMNS[:-2]
 ERROR_COLUMNS = (*COLUMNS[:3], *COLUMNS[-2:])
 
 
-def error_columns(sites: Sequence[str], errors: Mapping[int, Sequence[FieldError]]) -> dict[str, list[str | None]]:
-    """What the rows without a score say, in the order of `errors`."""
+def error_columns(sites: Iterable[str], errors: Collection[Sequence[FieldError]]) -> dict[str, list[str | None]]:
+    """What rows without a score say. Both are of these rows only."""
     return {
-        "site": [sites[row] or None for row in errors],
-        "error_codes": [BETWEEN.join(dict.fromkeys(error.code for error in found)) for found in errors.values()],
-        "errors": [" ".join(error.message for error in found) for found in errors.values()],
+        "site": [site or None for site in sites],
+        "error_codes": [BETWEEN.join(dict.fromkeys(error.code for error in found)) for found in errors],
+        "errors": [" ".join(error.message for error in found) for found in errors],
     }

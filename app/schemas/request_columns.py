@@ -6,7 +6,7 @@ from the schema of the request, and the combination of options that rows share i
 """
 
 import marshal
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import repeat
@@ -83,13 +83,16 @@ class Coded(Generic[T]):
         return cls(code, np.fromiter(map(code.__getitem__, column), np.intp, len(column)))
 
     def __getitem__(self, row: int) -> T:
-        return self.values[self.codes[row]]
+        return self.values[int(self.codes[row])]
 
     def __setitem__(self, row: int, value: T) -> None:
         code = self._code.setdefault(value, len(self.values))
         if code == len(self.values):
             self.values.append(value)
         self.codes[row] = code
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self.values.__getitem__, self.codes.tolist())
 
     def __len__(self) -> int:
         return self.codes.size
@@ -199,7 +202,7 @@ def _sexes(column: Column) -> NDArray[np.intp]:
     """1: male, 0: female, -1: neither."""
     if set(map(type, column)) != {str}:
         column = [sex if type(sex) is str else "" for sex in column]
-    return np.fromiter(map(SEXES.get, column, repeat(-1)), np.intp, len(column))  # type: ignore[call-overload]
+    return np.fromiter(map(SEXES.get, column, repeat(-1)), np.intp, len(column))
 
 
 def _texts(column: Column, missing: Any) -> list[Any]:
@@ -222,15 +225,18 @@ def _options(columns: Mapping[str, Column], count: int) -> tuple[Coded[Options],
 
 def _marshalled(column: Column) -> list[bytes | None]:
     """Each value as text, which unlike equality distinguishes 1 from 1.0 and from true; None for an absent one."""
-    if isinstance(column, np.ndarray):
-        column = [ABSENT if np.isnan(value) else value for value in column.tolist()]
+    values: Sequence[Any] = column if not isinstance(column, np.ndarray) else _present(column)
     try:
-        return list(map(marshal.dumps, column, repeat(MARSHAL_VERSION)))
+        return list(map(marshal.dumps, values, repeat(MARSHAL_VERSION)))
     except ValueError:  # one is absent, or of a type that only a table may hold
-        return [None if value is ABSENT else _marshalled_value(value) for value in column]
+        return [None if value is ABSENT else _marshalled_value(value) for value in values]
 
 
-def _marshalled_value(value: object) -> bytes:
+def _present(column: Array) -> list[Any]:
+    return [ABSENT if np.isnan(value) else value for value in column.tolist()]
+
+
+def _marshalled_value(value: Any) -> bytes:
     try:
         return marshal.dumps(value, MARSHAL_VERSION)
     except ValueError:
@@ -295,8 +301,8 @@ def _most_characters() -> int:
 def _are_plain(texts: Column) -> Mask:
     """Which are certainly valid, or absent. The texts are looked at together first, which takes less time."""
     if set(map(type, texts)) == {str}:
-        lengths = set(map(len, texts))  # type: ignore[arg-type]
-        if 0 < min(lengths) and max(lengths) <= _most_characters() and "".join(texts).isprintable():  # type: ignore[arg-type]
+        lengths = set(map(len, texts))
+        if min(lengths) > 0 and max(lengths) <= _most_characters() and "".join(texts).isprintable():  # type: ignore[arg-type]
             return np.ones(len(texts), dtype=bool)
     return np.array([text is ABSENT or _is_plain(text) for text in texts], dtype=bool)
 

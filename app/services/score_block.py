@@ -129,7 +129,8 @@ class ScoredBlock:
             named = {"site": ref.site, "model_version": ref.version, "model_sha256": ref.sha256, "cohort": cohort}
             for name, values in (group.output.flat() | named).items():
                 found[name][group.rows] = values
-        for name, values in error_columns(self.requests.sites, self.errors).items():
+        sites = (self.requests.sites[row] for row in self.errors)
+        for name, values in error_columns(sites, self.errors.values()).items():
             found[name][list(self.errors)] = values
         return found
 

@@ -221,4 +221,4 @@ def test_a_key_and_its_name_stand_in_the_record_and_its_last_use_on_the_list(
         ((key.key_id, at) for key, at in asyncio.run(list_keys(settings))), key=lambda each: each[1] is None
     )
     assert (first, second, never) == (used.split("_")[1], unused.split("_")[1], None)
-    assert before <= at <= timestamp(utc_now())
+    assert before <= str(at) <= timestamp(utc_now())

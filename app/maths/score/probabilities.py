@@ -124,7 +124,7 @@ def _on_one_grid_of_one(
 
 
 def _spread(growth: Array, b: Real) -> Array:
-    """hypot(1 + growth, b), written into `growth`. Neither square can overflow, and np.hypot takes four times as long."""
+    """hypot(1 + growth, b), written into `growth`. Neither square can overflow; np.hypot takes four times as long."""
     growth += 1.0
     growth *= growth
     growth += b * b
