@@ -266,7 +266,7 @@ TABLE: tuple[Setting, ...] = (
         "audit_retention_months",
         "72",
         "months for which records stay in the database at least: `normalcy audit retire` refuses to remove younger "
-        "ones, unless it is told otherwise",
+        "ones, except with --below-minimum",
         "a whole number of months from 0 to 1200",
         _number(int, 0, 1200),
     ),

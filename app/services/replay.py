@@ -77,8 +77,10 @@ def _may_be_score(record: Json) -> bool:
 
     The record of a scored file holds digests and counts only, nothing that could be scored again.
     """
+    if record["damaged"]:  # it may lack anything
+        return True
     is_measurement = record["content"] in HIDDEN or "diameter_mm" in (record["input"] or {})
-    return record["damaged"] or (record["kind"] == "score" and is_measurement)
+    return record["kind"] == "score" and is_measurement
 
 
 def _damage(record: Json) -> DamagedRecord:

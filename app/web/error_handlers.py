@@ -69,6 +69,8 @@ PROBLEM_OF: Mapping[type[NormalcyError], ProblemKind] = {
     errors.InvalidCheckpoint: problems.DEFECT,
     errors.InvalidPublicKey: problems.DEFECT,
     errors.UnknownKey: problems.DEFECT,
+    errors.KeyNotRotated: problems.DEFECT,
+    errors.RetirementRefused: problems.DEFECT,
     errors.UnknownSubject: problems.DEFECT,
     errors.NotInstalled: problems.DEFECT,
     errors.InvalidUrl: problems.DEFECT,

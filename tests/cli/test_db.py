@@ -16,7 +16,7 @@ def empty_postgres(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> I
 def check_upgrade(normalcy: Normalcy) -> None:
     first = normalcy("db", "upgrade", "--json")
     assert first.code == 0
-    assert first.json["applied"] == ["0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008"]
+    assert first.json["applied"] == ["0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010"]
     again = normalcy("db", "upgrade")
     assert (again.code, again.out) == (0, "The database is up to date.\n")
     assert normalcy("audit", "verify").code == 0
@@ -31,7 +31,7 @@ def test_a_postgresql_database_is_migrated_on_command_only(alone: Normalcy) -> N
     for words in (["keys", "list"], ["models", "activate", "SoV", "1.0.0"], ["audit", "show"]):
         done = alone(*words)
         assert done.code == 1
-        needs = "The database needs the migrations 0001, 0002, 0003, 0004, 0005, 0006, 0007, 0008"
+        needs = "The database needs the migrations 0001, 0002, 0003, 0004, 0005, 0006, 0007, 0008, 0009, 0010"
         assert done.err == f"normalcy: {needs}: run `normalcy db upgrade`, then start again.\n"
     check_upgrade(alone)
     assert alone("keys", "list").code == 0

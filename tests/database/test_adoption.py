@@ -73,7 +73,10 @@ async def test_every_row_gets_a_record_that_says_so(older: Database) -> None:
 async def test_a_later_upgrade_adopts_nothing(older: Database) -> None:
     """A key that somebody puts into the table afterwards stays without a record."""
     await upgrade(older)
-    smuggled = "INSERT INTO api_keys VALUES ('smuggled', 'x', :secret, 'admin', :at, NULL, NULL)"
+    smuggled = (
+        "INSERT INTO api_keys (key_id, name, secret_sha256, scopes, created_at) "
+        "VALUES ('smuggled', 'x', :secret, 'admin', :at)"
+    )
     async with older.writing() as connection:
         await connection.execute(text(smuggled), {"secret": bytes(32), "at": NOW})
     await upgrade(older)

@@ -33,7 +33,7 @@ def test_a_detail_of_the_service_replaces_the_fixed_one() -> None:
 
 def test_kinds_differ_and_every_status_of_the_contract_has_one() -> None:
     assert len({problem.slug for problem in PROBLEMS}) == len(PROBLEMS)
-    contract = {400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 429, 431, 500, 503}
+    contract = {400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 429, 431, 500, 503}
     assert {problem.status for problem in PROBLEMS} == contract
 
 
