@@ -110,7 +110,7 @@ async def test_before_revision_3_the_original_attack_deleted_scores_and_made_a_k
     owner: Database, server: PostgresServer
 ) -> None:
     async with owner.writing() as connection:
-        await connection.run_sync(_migrate_to_revision_2)
+        await connection.run_sync(_migrate_to, "0002")
     await _fill(owner)
     server.run(f"GRANT TEMPORARY ON DATABASE {urlsplit(owner.location).path.lstrip('/')} TO PUBLIC")
     before = await _snapshot(owner)
@@ -121,21 +121,21 @@ async def test_before_revision_3_the_original_attack_deleted_scores_and_made_a_k
 
 
 async def test_an_upgrade_takes_back_the_right_to_number_activations(owner: Database, server: PostgresServer) -> None:
-    await migrate.upgrade(owner)
+    async with owner.writing() as connection:
+        await connection.run_sync(_migrate_to, "0005")
     name = urlsplit(owner.location).path.lstrip("/")
-    older = "DROP TABLE audit_checkpoints, idempotent_answers; UPDATE alembic_version SET version_num = '0005'"
-    server.run(f"GRANT INSERT ON activations TO normalcy_writer; {older}", name)
+    server.run("GRANT INSERT ON activations TO normalcy_writer", name)
     await migrate.upgrade(owner)
-    connection = await asyncpg.connect(server.service_url(name))
+    login = await asyncpg.connect(server.service_url(name))
     query = "SELECT has_column_privilege('activations', $1, 'INSERT')"
-    may_fill = {column.name for column in activations.c if await connection.fetchval(query, column.name)}
-    await connection.close()
+    may_fill = {column.name for column in activations.c if await login.fetchval(query, column.name)}
+    await login.close()
     assert may_fill == {column.name for column in activations.c} - {"id"}
 
 
-def _migrate_to_revision_2(connection: Connection) -> None:
+def _migrate_to(connection: Connection, revision: str) -> None:
     roles.become_owner(connection)
-    command.upgrade(migrate._config(connection), "0002")
+    command.upgrade(migrate._config(connection), revision)
     migrate.create_partitions(connection, utc_now())
     for statement in (
         "GRANT INSERT ON audit_records TO normalcy_writer",
