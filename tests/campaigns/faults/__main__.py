@@ -22,7 +22,7 @@ from app.clock import timestamp, utc_now
 from app.observability import configure_logging
 from tests.campaigns.faults.mutants import MUTANTS, program_of
 from tests.campaigns.faults.report import render
-from tests.campaigns.faults.results import FOLDER, Result, as_result, path_of, read_all, save
+from tests.campaigns.faults.results import FOLDER, Result, as_result, path_of, read_all, read_reported, save
 from tests.campaigns.faults.row import BOTH, Context, Database, Row
 from tests.campaigns.faults.rows import ROWS
 from tests.campaigns.service_process import NORMALCY
@@ -34,7 +34,7 @@ SEED = 2026
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
     if given.render:
-        render(read_all(given.results), given.docs)
+        render(read_reported(given.docs) | read_all(given.results), given.docs)
         return 0
     chosen = [row for row in ROWS if row.is_chosen_by(given.only)]
     if not chosen:

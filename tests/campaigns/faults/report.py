@@ -11,7 +11,7 @@ from app.formats.markdown import table
 from tests.campaigns.faults.broken_builds import shown_command
 from tests.campaigns.faults.found import FOUND
 from tests.campaigns.faults.mutants import MUTANTS
-from tests.campaigns.faults.results import Result
+from tests.campaigns.faults.results import REPORTED, Result
 from tests.campaigns.faults.row import Row
 from tests.campaigns.faults.rows import ROWS
 from tests.campaigns.reports import write_report
@@ -24,7 +24,8 @@ INTRODUCTION = (
     f"`{COMMAND} --only ROW` runs it on every database that it applies to, with the full number of cycles and the seed "
     "2026; `--cycles`, `--seed` and `--database` change that. `make faults` runs every row that has no result in "
     f"`build/faults` yet (hours in all), then writes this page with `{COMMAND} --render`. The same results for "
-    "programs: `docs/faults.json`."
+    f"programs: `docs/{REPORTED}`. A row that was not run again keeps its earlier result: the last column names the "
+    "commit."
 )
 
 LOAD = (
@@ -36,7 +37,7 @@ LOAD = (
 def render(results: Results, docs: Path) -> None:
     write_report(docs / "faults.md", report(results, report_header(f"{COMMAND} --render")))
     content = msgspec.json.format(msgspec.json.encode([results[key] for key in sorted(results)]))
-    (docs / "faults.json").write_bytes(content + b"\n")
+    (docs / REPORTED).write_bytes(content + b"\n")
 
 
 def report(results: Results, header: Sequence[str], rows: Sequence[Row] = ROWS) -> list[str]:

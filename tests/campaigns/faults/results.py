@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from app.clock import timestamp, utc_now
 from tests.campaigns.faults.row import Database, Figure, Finding, Row
 
 FOLDER = Path("build/faults")
+REPORTED = "faults.json"  # beside the report
 
 
 @dataclass(frozen=True)
@@ -68,5 +70,14 @@ def save(folder: Path, result: Result) -> None:
 
 def read_all(folder: Path) -> dict[tuple[str, str], Result]:
     """By slug and database."""
-    found = (msgspec.json.decode(path.read_bytes(), type=Result) for path in sorted(folder.glob("*.json")))
-    return {(result.row, result.database): result for result in found}
+    return _by_row(msgspec.json.decode(path.read_bytes(), type=Result) for path in sorted(folder.glob("*.json")))
+
+
+def read_reported(docs: Path) -> dict[tuple[str, str], Result]:
+    """Those of the report as it is."""
+    path = docs / REPORTED
+    return _by_row(msgspec.json.decode(path.read_bytes(), type=list[Result])) if path.exists() else {}
+
+
+def _by_row(results: Iterable[Result]) -> dict[tuple[str, str], Result]:
+    return {(result.row, result.database): result for result in results}
