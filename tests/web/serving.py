@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +25,7 @@ from app.domain.golden import GoldenInput
 from app.domain.patient import Patient, Sex
 from app.formats.card_markdown import card_markdown
 from app.inference.golden import golden_cases
+from app.runtime import issuer_keys
 from app.runtime.runtime import Runtime
 from app.settings import Settings
 from app.store import publish
@@ -81,6 +82,15 @@ class Running:
 
 
 @contextmanager
+def _waiting(patient: bool) -> Iterator[None]:
+    """For the database, and for the keys of an issuer."""
+    with ExitStack() as stack:
+        for module, name in ((engine, "SERVING_SECONDS"), (issuer_keys, "FETCH_SECONDS")) if patient else ():
+            stack.enter_context(patch.object(module, name, PATIENT_SECONDS))
+        yield
+
+
+@contextmanager
 def serving(
     settings: Settings, models_dir: Path, *, precompiled: bool = True, patient: bool = True
 ) -> Iterator[Running]:
@@ -104,8 +114,7 @@ def serving(
 
     def run() -> None:
         try:
-            waits = patch.object(engine, "SERVING_SECONDS", PATIENT_SECONDS) if patient else nullcontext()
-            with waits, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            with _waiting(patient), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(main())
         except BaseException as error:  # noqa: BLE001 - handed to the test
             failures.append(error)
