@@ -62,6 +62,10 @@ class ScoreQuery:
     convention: Convention = NOT_STATED
     include_unreliable: bool = False  # give the numbers even where the verdict is `not_reliable`
 
+    @property
+    def error_variance(self) -> float:
+        return self.measurement_sd_mm * self.measurement_sd_mm
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasurementColumns:
@@ -86,6 +90,15 @@ class MeasurementColumns:
 
     def __len__(self) -> int:
         return self.age_years.size
+
+    @property
+    def states_error(self) -> NDArray[np.bool_]:
+        return self.measurement_sd_mm > 0.0
+
+    @property
+    def error_variance(self) -> Array | None:
+        """None: no measurement states its error."""
+        return self.measurement_sd_mm * self.measurement_sd_mm if self.measurement_sd_mm.any() else None
 
     @classmethod
     def of(cls, queries: Sequence[ScoreQuery]) -> "MeasurementColumns":
@@ -151,6 +164,14 @@ class OneMeasurement(NamedTuple):
     include_unreliable: bool
     bsa_m2: float
     bmi_kg_m2: float
+
+    @property
+    def states_error(self) -> bool:
+        return self.measurement_sd_mm > 0.0
+
+    @property
+    def error_variance(self) -> float:
+        return self.measurement_sd_mm * self.measurement_sd_mm
 
     @classmethod
     def of(cls, query: ScoreQuery) -> "OneMeasurement":

@@ -32,9 +32,8 @@ def numbers(model: LoadedModel, measurements: MeasurementColumns, find: FindInte
     """`find` is the way to intervals and quantiles; `solve_intervals` does without the table."""
     body = measurements.age_years, measurements.male, measurements.height_cm, measurements.weight_kg
     x, y = covariate_columns(*body, age=model.card.age_transform), measurements.diameter_mm
-    moments, sd = model.executor.predict(x), measurements.measurement_sd_mm
-    variance = sd * sd if sd.any() else None
-    score = score_numbers(y, moments, measurements.thresholds, measurements.hdi_probability, variance, find)
+    moments, options = model.executor.predict(x), (measurements.thresholds, measurements.hdi_probability)
+    score = score_numbers(y, moments, *options, measurements.error_variance, find)
     spreads = np.sqrt(moments.v1), np.exp(moments.m2), np.sqrt(moments.v2)
     return Numbers(score, moments.m1, *spreads, *model.linear.z_scores(x, y))
 
@@ -46,12 +45,11 @@ def numbers_of_each(
     transform = transform_age(model.card.age_transform)
     x = [(transform(one.age_years), one.male, one.height_cm, one.weight_kg) for one in measurements]
     moments = model.executor.predict(np.array(x, dtype=np.float64))
-    with_error = any(one.measurement_sd_mm for one in measurements)
+    with_error = any(one.states_error for one in measurements)
     latent = zip(*(column.tolist() for column in (moments.m1, moments.v1, moments.m2, moments.v2)), strict=True)
     found = []
     for one, row, (m1, v1, m2, v2) in zip(measurements, x, latent, strict=True):
-        variance = one.measurement_sd_mm * one.measurement_sd_mm if with_error else None
-        score = score_one(one.diameter_mm, m1, v1, m2, v2, thresholds, variance)
+        score = score_one(one.diameter_mm, m1, v1, m2, v2, thresholds, one.error_variance if with_error else None)
         if score is None:
             return None
         spreads = math.sqrt(v1), math.exp(m2), math.sqrt(v2)

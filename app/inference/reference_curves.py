@@ -79,7 +79,7 @@ def score_density(query: ScoreQuery, reference: Reference, hdi: Hdi, with_error:
     density = normalcy.pdf(ns, query.diameter_mm, moments)
     blurred = None
     if with_error is not None:
-        blurred = rounded_numbers(normalcy.pdf(ns, query.diameter_mm, moments, query.measurement_sd_mm**2))
+        blurred = rounded_numbers(normalcy.pdf(ns, query.diameter_mm, moments, query.error_variance))
     if not np.all(density >= 0.0):
         raise UnverifiedResult("A density is negative.")
     return ScoreDensity(tuple(ns.tolist()), rounded_numbers(density), blurred)

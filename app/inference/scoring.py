@@ -53,7 +53,7 @@ def score_columns(
         withheld = unreliable & ~measurements.include_unreliable
         judged = JudgedColumns(
             measurements.male,
-            measurements.measurement_sd_mm > 0.0,
+            measurements.states_error,
             score.locations.above_2,
             score.locations.below_minus_2,
             score.without_error.above_2 if score.without_error else None,
@@ -92,7 +92,7 @@ def score_few(model: LoadedModel, queries: Sequence[ScoreQuery]) -> AnswerColumn
         judged.append(
             (
                 one.male,
-                one.measurement_sd_mm > 0.0,
+                one.states_error,
                 score.locations.above_2,
                 score.locations.below_minus_2,
                 without_error.above_2 if without_error else None,
