@@ -48,7 +48,7 @@ NOT_IMPORTED = {
 
 # Everything else in app/ must be importable where only serving is installed.
 NEED_TRAINING = {
-    *(f"app.training.{name}" for name in ("collapsed_model", "export", "fit", "gpflow_setup", "model", "optimisers")),
+    *(f"app.training.{name}" for name in ("fit", "gpflow_setup", "model")),
     "app.inference.tensorflow_executor",
     "app.services.train",
 }
@@ -148,7 +148,7 @@ def test_every_import_is_declared() -> None:
         ("app.web.pages", "def load() -> None:\n    import xlrd", {"xlrd"}),
         ("app.web.pages", "if TYPE_CHECKING:\n    import matplotlib", set()),
         ("app.web.pages", "try:\n    import pyarrow\nexcept ImportError:\n    pass", {"pyarrow"}),
-        ("app.training.gates", "import tensorflow", {"tensorflow"}),
+        ("app.training.calibration", "import tensorflow", {"tensorflow"}),
         ("app.training.fit", "import tensorflow", set()),
         ("app.training.fit", "import pyod.models", {"pyod"}),
         ("app.benchmark.speed", "import pyod.models, pytest", {"pytest"}),
@@ -219,7 +219,7 @@ def only_elsewhere() -> set[str]:
 @pytest.mark.slow
 def test_serving_imports_nothing_that_only_the_extras_bring() -> None:
     names = [name for name, _ in modules() if name.startswith("app") and extra_of(name) == "project"]
-    assert {"app.cli.main", "app.web.server", "app.training.gates"} <= set(names)
+    assert {"app.cli.main", "app.web.server", "app.training.calibration"} <= set(names)
     done = run_without(only_elsewhere(), names)
     assert done.returncode == 0, done.stderr
 
