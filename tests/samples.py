@@ -28,7 +28,7 @@ from app.inference.executor import LoadedModel, load_on_numpy
 from app.maths.gp.kernels import Kernel
 from app.maths.gp.posterior import HeteroscedasticPosterior, Scaling, SparseGP
 from app.store import StoredModel, publish
-from app.training.gates import calibration_gates
+from app.training.calibration import calibration_gates
 
 LEADING = Convention("leading", "end-diastole", "TTE")
 

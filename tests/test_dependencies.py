@@ -1,11 +1,13 @@
 """Every import is declared: for serving by the project itself, for training and the paper by an extra."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,7 +50,7 @@ NOT_IMPORTED = {
 
 # Everything else in app/ must be importable where only serving is installed.
 NEED_TRAINING = {
-    *(f"app.training.{name}" for name in ("collapsed_model", "export", "fit", "gpflow_setup", "model", "optimisers")),
+    *(f"app.training.{name}" for name in ("fit", "gpflow_setup", "model")),
     "app.inference.tensorflow_executor",
     "app.services.train",
 }
@@ -148,7 +150,7 @@ def test_every_import_is_declared() -> None:
         ("app.web.pages", "def load() -> None:\n    import xlrd", {"xlrd"}),
         ("app.web.pages", "if TYPE_CHECKING:\n    import matplotlib", set()),
         ("app.web.pages", "try:\n    import pyarrow\nexcept ImportError:\n    pass", {"pyarrow"}),
-        ("app.training.gates", "import tensorflow", {"tensorflow"}),
+        ("app.training.calibration", "import tensorflow", {"tensorflow"}),
         ("app.training.fit", "import tensorflow", set()),
         ("app.training.fit", "import pyod.models", {"pyod"}),
         ("app.benchmark.speed", "import pyod.models, pytest", {"pytest"}),
@@ -209,22 +211,37 @@ def run_without(blocked: set[str], names: list[str]) -> subprocess.CompletedProc
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)  # noqa: S603
 
 
-def only_elsewhere() -> set[str]:
-    """Import names of what the extras bring and serving does not."""
-    import_names = {distribution: name for name, distribution in OTHER_NAMES.items()}
-    others = (declared("dev") | declared("gpu")) - declared("project")
-    return {import_names.get(name, name.replace("-", "_")) for name in others}
+def not_installed_by(file: str) -> set[str]:
+    """Import names that are here, and are not where only the pins of this file are installed."""
+    pins = re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==", (ROOT / f"requirements/{file}.txt").read_text(), re.MULTILINE)
+    installed = {canonicalize_name(pin) for pin in pins}
+    here = packages_distributions().items()
+    others = {name for name, by in here if not installed & {canonicalize_name(one) for one in by}}
+    return others - FIRST_PARTY - set(sys.stdlib_module_names)
 
 
 @pytest.mark.slow
-def test_serving_imports_nothing_that_only_the_extras_bring() -> None:
-    names = [name for name, _ in modules() if name.startswith("app") and extra_of(name) == "project"]
-    assert {"app.cli.main", "app.web.server", "app.training.gates"} <= set(names)
-    done = run_without(only_elsewhere(), names)
+@pytest.mark.parametrize(
+    ("extra", "file", "some"),
+    [
+        ("project", "serve", {"app.cli.main", "app.web.server", "app.training.calibration"}),
+        pytest.param("train", "train", {"app.training.fit", "app.services.train"}, marks=pytest.mark.gpflow),
+        pytest.param("paper", "paper", {"app.benchmark.speed", "app.benchmark.paper.run"}, marks=pytest.mark.gpflow),
+    ],
+)
+def test_every_module_is_imported_with_nothing_but_what_its_extra_installs(
+    extra: str, file: str, some: set[str]
+) -> None:
+    names = [name for name, _ in modules() if name.startswith("app") and extra_of(name) == extra]
+    assert some <= set(names)
+    done = run_without(not_installed_by(file), names)
     assert done.returncode == 0, done.stderr
 
 
 def test_a_blocked_import_fails() -> None:
-    assert {"gpflow", "sklearn", "matplotlib", "pytest"} <= only_elsewhere()
-    done = run_without(only_elsewhere(), ["app.formats.figures", "sklearn"])
+    assert {"sklearn", "matplotlib", "pytest"} <= not_installed_by("serve")
+    assert {"sklearn", "pytest"} <= not_installed_by("train")
+    assert not {"numpy", "matplotlib"} & not_installed_by("train")
+    assert "pytest" in not_installed_by("paper")
+    done = run_without(not_installed_by("serve"), ["app.formats.figures", "sklearn"])
     assert "No module named 'sklearn'" in done.stderr

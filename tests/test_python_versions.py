@@ -4,10 +4,12 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.documents import WRITTEN
 from tests.markers import marked_functions
 
 ROOT = Path(__file__).parent.parent
@@ -119,13 +121,32 @@ def test_marks_on_a_file_on_a_function_and_on_neither_are_counted(tmp_path: Path
     assert marked_functions(file) == 0
 
 
+ACCEPTED = ("3.11", "3.12", "3.13", "3.14")
+TESTED = ACCEPTED[:-1]
+
+
+def test_everything_says_the_same_about_the_versions() -> None:
+    from packaging.specifiers import SpecifierSet
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    allowed = SpecifierSet(project["requires-python"])
+    assert tuple(f"3.{minor}" for minor in range(8, 20) if f"3.{minor}.1" in allowed) == ACCEPTED
+    table = re.findall(r"^\| ([\d., ]+) \| [\d.]+ \| (.+?) \|", WRITTEN["docs/new-machine.md"], re.MULTILINE)
+    serving = {version: serves for versions, serves in table for version in versions.split(", ")}
+    assert tuple(serving) == ACCEPTED
+    assert tuple(version for version, serves in serving.items() if serves == "yes") == TESTED
+    for name in ("README.md", "docs/operators.md"):
+        assert f"Python {TESTED[0]} to {TESTED[-1]}" in WRITTEN[name]
+        assert re.search(rf"Python {ACCEPTED[-1]} is accepted, but was \[?not tested", WRITTEN[name])
+
+
 def test_the_pins_cover_every_python_that_is_served_on() -> None:
     """A pin that a Python excludes is quietly not installed: NumPy must be there for each, once."""
     from packaging.requirements import Requirement
 
     text = (ROOT / "requirements" / "serve.txt").read_text().replace("\\\n", "")
     lines = [Requirement(re.split(r"\s+--hash", line)[0]) for line in text.splitlines() if re.match(r"\w", line)]
-    for version in ("3.11", "3.12", "3.13", "3.14"):
+    for version in ACCEPTED:
         here = {"python_version": version, "python_full_version": f"{version}.0", "sys_platform": "linux"}
         chosen_pins = [pin.name for pin in lines if pin.marker is None or pin.marker.evaluate(here)]
         assert len(chosen_pins) == len(set(chosen_pins)), version

@@ -8,8 +8,8 @@ import pytest
 from app.domain.card import ModelCard
 from app.services.manage_models import verify_models
 from app.store import load, versions
+from app.training.calibration import check_gates, failures
 from app.training.cohort import simulate_cohort, to_csv
-from app.training.gates import check_gates, failures
 
 STORE = Path(__file__).parent.parent / "models_store"
 SHIPPED = [(site, version) for site, known in versions(STORE).items() for version in known]

@@ -1,8 +1,8 @@
-"""The tests have the same tree as the code, and no file is too long to read."""
+"""The tests have the same tree as the code, no file is too long to read, and few serve only one other."""
 
 from pathlib import Path
 
-from tests.tree_figures import MAX_LINES, measure
+from tests.tree_figures import MAX_HELPERS, MAX_LINES, measure
 
 ROOT = Path(__file__).parent.parent
 
@@ -15,6 +15,13 @@ def test_every_package_has_a_folder_of_tests() -> None:
 
 def test_no_module_is_too_long() -> None:
     assert measure().too_long == {}
+
+
+def test_few_modules_have_a_single_importer() -> None:
+    helpers = measure().helpers
+    assert len(helpers) <= MAX_HELPERS, "Merge a module into the one that imports it:\n" + "\n".join(
+        f"{name} is imported only by {importer}" for name, importer in helpers.items()
+    )
 
 
 def test_what_is_measured(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from app.benchmark.reference import ReferenceCase, read_reference
 from app.errors import UnverifiedResult
+from app.formats.markdown import table
 from app.maths.moments import Array, Intervals, Moments
 from app.maths.score import normalcy
 from app.maths.score.canonical_form import ignore_float_warnings, orient
@@ -174,26 +175,38 @@ def check_table(cases: int = 10_000, seed: int = 0) -> float:
 
 
 def render(reference: ReferenceReport, checked: SelfCheckReport, draws: DrawsReport, table_error: float) -> list[str]:
-    worst = reference.worst_end_case
-    cases, end, exceedance = reference.cases, reference.worst_end, reference.worst_exceedance
+    worst, cases = reference.worst_end_case, str(reference.cases)
+    relative = f"its relative error, where it is above {RELATIVE_FLOOR:.0e}"
+    checks = (
+        (
+            "end points of the HDI against mpmath, in widths",
+            cases,
+            f"{reference.worst_end:.1e}",
+            f"{END_POINT_LIMIT:.0e}",
+        ),
+        ("exceedance against mpmath", cases, f"{reference.worst_exceedance:.1e}", f"{EXCEEDANCE_LIMIT:.0e}"),
+        (relative, cases, f"{reference.worst_relative:.1e}", ""),
+        ("intervals that are not proven", str(checked.cases), str(checked.failures), "0"),
+        ("table of intervals against the solvers, in spreads", "10000", f"{table_error:.1e}", f"{PROOF:.0e}"),
+    )
+    drawn = (
+        (
+            f"{one.rho:g}",
+            f"{one.s2:g}",
+            f"{one.end_difference:.1e}",
+            f"{one.excess_width:+.1e}",
+            f"{one.coverage_error:+.1f}",
+        )
+        for one in draws.cases
+    )
     return [
-        "| what | cases | found | limit |",
-        "|---|---|---|---|",
-        f"| end points of the HDI against mpmath, in widths | {cases} | {end:.1e} | {END_POINT_LIMIT:.0e} |",
-        f"| exceedance against mpmath | {cases} | {exceedance:.1e} | {EXCEEDANCE_LIMIT:.0e} |",
-        f"| its relative error, where it is above {RELATIVE_FLOOR:.0e} | {cases} | {reference.worst_relative:.1e} | |",
-        f"| intervals that are not proven | {checked.cases} | {checked.failures} | 0 |",
-        f"| table of intervals against the solvers, in spreads | 10000 | {table_error:.1e} | {PROOF:.0e} |",
-        "",
+        *table(("what", "cases", "found", "limit"), checks),
         f"The worst end points are those of rho = {worst.rho:g}, s2 = {worst.s2:g}, mass = {worst.mass:g}.",
         "",
         f"Against {draws.draws:,} draws (whose shortest interval is itself uncertain to about 1e-2 of the width):",
         "",
-        "| rho | s2 | ends differ by, in widths | ours is longer by | coverage off by, in standard errors |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {case.rho:g} | {case.s2:g} | {case.end_difference:.1e} | {case.excess_width:+.1e} "
-            f"| {case.coverage_error:+.1f} |"
-            for case in draws.cases
+        *table(
+            ("rho", "s2", "ends differ by, in widths", "ours is longer by", "coverage off by, in standard errors"),
+            drawn,
         ),
     ]

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from app.domain.card import EVERYBODY, ModelCard, TailCheck, tail_gate
 from app.formats.markdown import table
-from app.training.gates import FAMILY_ERROR, calibration_gates, failures, tail_gates
+from app.training.calibration import FAMILY_ERROR, calibration_gates, failures, tail_gates
 from app.training.table import AGE_BANDS
 
 SEXES = ("male", "female")

@@ -18,6 +18,7 @@ import numpy as np
 from app.benchmark.accuracy import shortest_window
 from app.domain.patient import Patient, Sex
 from app.domain.query import ScoreQuery
+from app.formats.markdown import table
 from app.inference.executor import LoadedModel
 from app.inference.scoring import score_with_tails
 from app.maths.moments import Array, Moments
@@ -132,15 +133,16 @@ def _medians(work: dict[str, Callable[[], float]], rounds: int) -> dict[str, flo
 
 def render_answers(report: AnswerReport) -> list[str]:
     single, together = report.solved_single / report.single, report.solved_together / report.together
+    rows = (
+        ("intervals from the table", f"{report.single:.0f}", f"{report.together:.1f}"),
+        ("every interval solved for", f"{report.solved_single:.0f}", f"{report.solved_together:.1f}"),
+        ("ratio", f"{single:.1f}", f"{together:.1f}"),
+    )
     return [
         f"From query to answer, all numbers, judging and advisories included; µs of processor time a measurement, "
         f"medians of {report.rounds} alternating rounds, load average {report.load:.1f}.",
         "",
-        f"| | one measurement | {BATCH} together |",
-        "|---|---|---|",
-        f"| intervals from the table | {report.single:.0f} | {report.together:.1f} |",
-        f"| every interval solved for | {report.solved_single:.0f} | {report.solved_together:.1f} |",
-        f"| ratio | {single:.1f} | {together:.1f} |",
+        *table(("", "one measurement", f"{BATCH} together"), rows),
     ]
 
 
@@ -176,24 +178,22 @@ def person(moments: Moments, row: int) -> Moments:
 
 def render(report: SpeedReport) -> list[str]:
     """Markdown; times in µs a patient."""
-    exact = f"| {report.batch:.2f} | {report.single:.0f} "
-    lines = [
-        f"Medians of {report.rounds} alternating rounds, {report.patients:,} patients, µs a patient.",
-        "",
-        "| | together | one at a time | 30,000 draws |",
-        "|---|---|---|---|",
-        f"| expected score, HDI, exceedance of 2 and -2 {exact}| {report.sampling:.0f} |",
-    ]
+    exact = (f"{report.batch:.2f}", f"{report.single:.0f}", f"{report.sampling:.0f}")
+    rows = [("expected score, HDI, exceedance of 2 and -2", *exact)]
     if report.prediction_batch is not None and report.prediction_single is not None:
         batch, single = report.batch + report.prediction_batch, report.single + report.prediction_single
         drawn = report.sampling + report.prediction_batch
-        lines += [
-            f"| prediction | {report.prediction_batch:.2f} | {report.prediction_single:.0f} | |",
-            f"| both | {batch:.2f} | {single:.0f} | {drawn:.0f} |",
+        rows += [
+            ("prediction", f"{report.prediction_batch:.2f}", f"{report.prediction_single:.0f}", ""),
+            ("both", f"{batch:.2f}", f"{single:.0f}", f"{drawn:.0f}"),
         ]
-    ratio = f"The exact way takes {report.ratio:.0f} times less a patient than the draws."
-    table = f"The table of intervals is made and checked once in a process, in {report.table_seconds:.2f} s."
-    return [*lines, "", f"{ratio} {table}"]
+    return [
+        f"Medians of {report.rounds} alternating rounds, {report.patients:,} patients, µs a patient.",
+        "",
+        *table(("", "together", "one at a time", f"{DRAWS:,} draws"), rows),
+        f"The exact way takes {report.ratio:.0f} times less a patient than the draws. The table of intervals is made "
+        f"and checked once in a process, in {report.table_seconds:.2f} s.",
+    ]
 
 
 def _per_patient(run: Callable[[], object], patients: int) -> float:

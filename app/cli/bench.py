@@ -96,7 +96,7 @@ def training(
 ) -> None:
     """Measure the time of one fit, and of a whole training with cross-validation."""
     with progress_bar("loading the libraries") as report:
-        from app.benchmark import training_speed as measurement
+        from app.benchmark import training as measurement
 
         found = measurement.measure_training(table, diameter_column, seed, report)
     _publish("Time to train", measurement.render_training(found), seed, out)
@@ -113,7 +113,7 @@ def optimiser(
     """Measure how long the staged L-BFGS takes to reach the final ELBO of the paper's optimiser."""
     import numpy as np
 
-    from app.benchmark import training_speed as measurement
+    from app.benchmark import training as measurement
 
     rows = np.loadtxt(table, delimiter=",", skiprows=1)[:, 1:]
     chosen = np.random.default_rng(seed).permutation(len(rows))[: int(share * len(rows))]
@@ -133,15 +133,15 @@ def coverage(
     out: OutOption = None,
 ) -> None:
     """Measure how often the 95% HDI contains the true z of simulated people, over many cohorts."""
-    from app.benchmark import coverage as measurement
+    from app.benchmark import training as measurement
     from app.training.recipe import Recipe
 
     seeds = range(seed, seed + cohorts)
     rounds = {}
     for name in site or ["SoV", "AA"]:
         with progress_bar(name) as report:
-            rounds[name] = measurement.run(seeds, name, size, Recipe(), "log", processes, report)
-    _publish("Coverage of the true z", measurement.render(rounds), seed, out)
+            rounds[name] = measurement.measure_coverage(seeds, name, size, Recipe(), "log", processes, report)
+    _publish("Coverage of the true z", measurement.render_coverage(rounds), seed, out)
 
 
 @group.command()

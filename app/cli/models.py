@@ -57,7 +57,7 @@ def show_card(
 
     from app.formats.card_markdown import card_markdown
     from app.store import highest_version, load
-    from app.training.gates import calibration_gates
+    from app.training.calibration import calibration_gates
 
     model = load(models, site, version or highest_version(models, site))
     text = card_markdown(model.card, calibration_gates(model.card.calibration))

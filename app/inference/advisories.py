@@ -18,8 +18,8 @@ WIDEST_USUAL_MM = 80.0  # only the words change here, not whether there is an ad
 LARGE = Advisory(
     "absolute_diameter",
     "diameter_mm",
-    "The diameter is 40 mm or more. Guidelines for adults also use absolute size, from 40 mm, for the aortic root and "
-    "the ascending aorta; this does not depend on the score.",
+    "The diameter is 40 mm or more. Guidelines for adults also define dilatation of the aortic root and the ascending "
+    "aorta by absolute size, from 40 mm; these definitions apply whatever the score is.",
 )
 OBESE = Advisory("bmi_high", "weight_kg", "The body mass index is above 50 kg/m². Was the weight given in pounds?")
 FAR_ABOVE, FAR_AND_RARE, FAR_BELOW, FAR_AND_NOT_RELIABLE = (

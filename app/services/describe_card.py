@@ -1,20 +1,31 @@
-"""The card of a version for people: its text, its pictures, and the history of its site."""
+"""The card of a version for people: its text, its pictures, and the history of its site.
+
+One of the pictures, how sure the model is over age and body size, is also drawn by itself. No patient is involved, so
+nothing is recorded.
+"""
 
 import asyncio
 from dataclasses import dataclass
 
-from app.charts import card_calibration, card_cohort
+from app.charts import card as card_charts
 from app.charts.axes import Look
-from app.charts.reliability_map import draw_reliability_map
 from app.domain.patient import Sex
-from app.errors import DatabaseUnavailable
+from app.errors import DatabaseUnavailable, InvalidInput
 from app.formats.card_markdown import card_markdown, history_markdown
+from app.formats.response import provenance
+from app.formats.rounding import significant
 from app.inference.executor import LoadedModel
+from app.inference.reliability_map import reliability_map
+from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
+from app.schemas.charts import ReliabilityMap
 from app.schemas.lookups import ModelHistory
-from app.services.draw_reliability_map import map_data
+from app.schemas.validation import field_error
 from app.services.manage_models import activation_history
-from app.training.gates import calibration_gates
+from app.services.score_measurements import find_model
+from app.training.calibration import calibration_gates
+
+NOBODY = "sex must be one of which people were in the training cohort."
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +46,16 @@ async def describe_card(runtime: Runtime, request_id: str, model: LoadedModel, l
 def card_pictures(model: LoadedModel, look: Look) -> dict[str, str]:
     """Everything that the stored version allows to draw."""
     card, scaling = model.card, model.stored.posterior.scaling
-    averages = map(card_cohort.Average, scaling.x_mean.tolist(), scaling.x_sd.tolist())
+    averages = map(card_charts.Average, scaling.x_mean.tolist(), scaling.x_sd.tolist())
     maps = {f"map-{sex}": map_data(model, sex) for sex in Sex if sex in card.ranges.height_cm}
-    data = card_cohort.CohortData(card, dict(zip(card.covariates, averages, strict=True)))
+    data = card_charts.CohortData(card, dict(zip(card.covariates, averages, strict=True)))
     return {
-        "counts": card_cohort.draw_counts(data, look),
-        "ranges": card_cohort.draw_ranges(data, look),
-        "widths": card_cohort.draw_widths(data, look),
-        **{name: draw_reliability_map(one, look) for name, one in maps.items()},
-        "pit": card_calibration.draw_pit(card, look),
-        "tails": card_calibration.draw_tails(card, calibration_gates(card.calibration), look),
+        "counts": card_charts.draw_counts(data, look),
+        "ranges": card_charts.draw_ranges(data, look),
+        "widths": card_charts.draw_widths(data, look),
+        **{name: card_charts.draw_reliability_map(one, look) for name, one in maps.items()},
+        "pit": card_charts.draw_pit(card, look),
+        "tails": card_charts.draw_tails(card, calibration_gates(card.calibration), look),
     }
 
 
@@ -54,3 +65,50 @@ async def _history(runtime: Runtime, request_id: str, site: str) -> ModelHistory
         return await activation_history(runtime, request_id, site)
     except DatabaseUnavailable:
         return None
+
+
+async def draw_map(
+    runtime: Runtime, caller: Caller, site: str, version: str, sex: Sex, diameter_mm: float | None, look: Look
+) -> ReliabilityMap:
+    """The data with the picture."""
+    model = await find_model(runtime, caller, site, version)
+    data = await runtime.drawing.run(lambda: map_data(model, sex, diameter_mm), caller.deadline)
+    picture = await runtime.drawing.run(lambda: card_charts.draw_reliability_map(data, look), caller.deadline)
+    return ReliabilityMap(
+        request_id=caller.request_id,
+        site=model.ref.site,
+        sex=sex.value,
+        diameter_mm=data.diameter_mm,
+        quantity="context_hdi_width" if diameter_mm is None else "hdi_width",
+        grid=data.grid,
+        picture=picture,
+        provenance=provenance(model.provenance, runtime.service_info, runtime.clock()),
+    )
+
+
+async def draw_map_picture(
+    runtime: Runtime,
+    caller: Caller,
+    site: str,
+    version: str,
+    sex: Sex,
+    diameter_mm: float | None,
+    look: Look,
+    scale: int | None = None,
+) -> bytes:
+    """The picture alone: SVG, or PNG with so many pixels for each unit of length."""
+    model = await find_model(runtime, caller, site, version)
+    svg = await runtime.drawing.run(
+        lambda: card_charts.draw_reliability_map(map_data(model, sex, diameter_mm), look), caller.deadline
+    )
+    return svg.encode() if scale is None else await runtime.rasteriser.png(svg, scale, caller.deadline)
+
+
+def map_data(model: LoadedModel, sex: Sex, diameter_mm: float | None = None) -> card_charts.MapData:
+    """Raises InvalidInput if nobody of this sex was in the training cohort."""
+    if sex.value not in model.card.ranges.height_cm:
+        raise InvalidInput([field_error("not_a_choice", "sex", NOBODY)])
+    rounded = None if diameter_mm is None else significant(diameter_mm)
+    return card_charts.MapData(
+        model.ref.site, sex.value, rounded, reliability_map(model, sex, diameter_mm), model.provenance
+    )

@@ -24,9 +24,8 @@ from app.maths.moments import Array, Moments
 from app.maths.score import normalcy
 from app.maths.statistics import fit_linear
 from app.store import publish as publish_in_store
-from app.training.calibration import cross_validate, summarise
+from app.training.calibration import calibration_gates, check_gates, cross_validate, failures, summarise
 from app.training.fit import Fit, fit
-from app.training.gates import calibration_gates, check_gates, failures
 from app.training.recipe import Recipe
 from app.training.table import Table, training_ranges
 

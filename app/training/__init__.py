@@ -4,12 +4,10 @@ It checks a hospital's table, simulates cohorts, fits, calibrates on held-out pe
 model may be published. Prediction is not its task: a fit ends in the NumPy posterior of `app.maths`, proven equal to
 GPflow's own.
 
-    table            a table of people, read from CSV          model            the SVGP: kernels, priors, likelihood
-    table_checks     whether it can be trained on              collapsed_model  the same with q(f1) at its optimum
-    cohort           simulated people                          optimisers       L-BFGS, and the paper's
-    recipe           what to fit and how, as plain options     calibration      measured on held-out people
-    fit              the stages, then from GPflow to NumPy     gates            the conditions of publication
-    gpflow_setup     imports TensorFlow and GPflow
+    table            a table of people, read from CSV          model            the SVGP, also with q(f1) at its optimum
+    table_checks     whether it can be trained on              fit              the stages, then from GPflow to NumPy
+    cohort           simulated people                          calibration      on held-out people, and the gates
+    recipe           what to fit and how, as plain options     gpflow_setup     imports TensorFlow and GPflow
 
 Importing this package imports no TensorFlow; importing `fit` does, through `gpflow_setup`.
 

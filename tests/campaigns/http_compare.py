@@ -30,7 +30,7 @@ after the other; a ratio above 100% in answers a second, or below 100% in times,
 APART = """\
 Times from `/metrics`, before and after each measurement. *Outside commits* is the time from one answer to the next
 that no commit covers: with one connection, what an answer takes beside its commit; with many, what the processor still
-does while no commit is under way."""
+does while no commit is in flight."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from app.formats.card_markdown import COVERAGE_OF_SINGLE_MODELS, NOT_FOR_CARE, c
 from app.maths.statistics import shares_found
 from app.schemas.lookups import ModelHistory
 from app.store import load
-from app.training.gates import calibration_gates
+from app.training.calibration import calibration_gates
 from tests.samples import a_card
 
 COVERAGE = Path(__file__).parents[2] / "docs" / "coverage.md"

@@ -88,7 +88,7 @@ def mixed_up(patch: Patch) -> None:
     patch.setattr(middleware, "_request_id", request_id)
 
 
-# Each with the word by which the fuzzer tells of it.
+# Each with the word by which the fuzzer reports it.
 MUTANTS: dict[Callable[[Patch], None], str] = {
     echo: "echo",
     log: "logged",

@@ -93,17 +93,18 @@ def test_nothing_is_called_rare_among_people_whom_the_model_does_not_cover(expec
 def test_the_definition_by_absolute_size_is_named() -> None:
     (advisory,) = advised(replace(QUESTION, diameter_mm=45.0), 1.0, "ok")
     assert advisory.message == (
-        "The diameter is 40 mm or more. Guidelines for adults also use absolute size, from 40 mm, for the aortic root "
-        "and the ascending aorta; this does not depend on the score."
+        "The diameter is 40 mm or more. Guidelines for adults also define dilatation of the aortic root and the "
+        "ascending aorta by absolute size, from 40 mm; these definitions apply whatever the score is."
     )
 
 
-def test_no_advisory_names_a_disease() -> None:
+def test_no_advisory_names_a_disease_but_for_what_guidelines_define_by_absolute_size() -> None:
     for diameter in (9.0, 48.0, 95.0):
         for expected_ns in (-7.0, 0.0, 7.0):
             for verdict in get_args(Verdict):
                 found = advised(replace(QUESTION, diameter_mm=diameter), expected_ns, verdict)
-                assert not any(re.search("aneurysm|dilat|ectasia", each.message, re.IGNORECASE) for each in found)
+                named = [re.findall(r"define dilatation|aneurysm|dilat|ectasia", each.message, re.I) for each in found]
+                assert [word for words in named for word in words] == ["define dilatation"] * (diameter >= 40.0)
 
 
 def test_a_very_high_bmi_of_an_adult_asks_for_pounds() -> None:

@@ -75,7 +75,7 @@ def test_line_ends_byte_order_mark_and_blank_lines_do_not_matter(tmp_path: Path)
     assert check_table(excel) == Findings((), ())
 
 
-def test_columns_that_training_does_not_use_are_kept_as_they_stand(tmp_path: Path) -> None:
+def test_columns_that_training_does_not_use_stay_unchanged(tmp_path: Path) -> None:
     rows = [[*row, f" note {k} "] for k, row in enumerate(SOUND)]
     rows[0][-1] = "note"
     table = read_table(written(tmp_path, rows), "SoV_mm")

@@ -29,7 +29,7 @@ from app.runtime import issuer_keys
 from app.runtime.runtime import Runtime
 from app.settings import Settings
 from app.store import publish
-from app.training.gates import calibration_gates
+from app.training.calibration import calibration_gates
 from app.web.app import create_app
 from app.web.server import Server, bind, make_server
 from tests.postgres import as_service

@@ -99,7 +99,7 @@ def test_a_connection_asks_on_after_its_queue_was_answered(shared: Running) -> N
         assert diameters(everything(connection)) == [41.0]
 
 
-def test_more_than_may_wait_end_the_connection_after_the_answer_under_way(shared: Running) -> None:
+def test_more_than_may_wait_end_the_connection_after_the_answer_in_flight(shared: Running) -> None:
     with closing(connect(shared)) as connection:
         connection.sendall(asking(shared) * (MAX_WAITING + 2))
         received = list(answers(everything(connection)))

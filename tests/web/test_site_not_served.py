@@ -61,7 +61,7 @@ BAD: dict[str, tuple[Callable[[Settings, Path], None], str]] = {
 
 @pytest.mark.parametrize("case", BAD)
 @pytest.mark.req("REQ-057")
-def test_the_other_site_is_served_and_everything_tells_of_it(
+def test_the_other_site_is_served_and_everything_reports_the_one_that_is_not(
     settings: Settings, own_models: Path, case: str, log: io.StringIO
 ) -> None:
     spoil, reason = BAD[case]

@@ -35,13 +35,13 @@ DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Answered:
     """The rows with an answer, over the injections."""
 
     roc: Spread
     pr: Spread
     dropped_anomalous: Spread  # share of anomalies among the rows without an answer
-    kept_anomalous: Spread  # and among the others
+    answered_anomalous: Spread  # and among the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +52,28 @@ class WidthByScore:
     medians: tuple[float, ...]  # NaN where a bin has fewer than five rows
 
 
-Found = dict[str, dict[str, Kept]]  # set -> way
+Found = dict[str, dict[str, Answered]]  # set -> way
 
 
 def abstention(study: Study, seeds: Sequence[int], method: str = "NS") -> Found:
-    return {name: {way: _kept(study, name, way, seeds, method) for way in WAYS} for name in study.tables}
+    return {name: {way: _answered(study, name, way, seeds, method) for way in WAYS} for name in study.tables}
 
 
 def width_by_score(study: Study) -> dict[str, WidthByScore]:
     return {name: _by_score([study.pooled(name, "NS", seed) for seed in study.scope.seeds]) for name in study.tables}
 
 
-def kept_rows(uncertainty: Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def answered_rows(uncertainty: Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """All but the 5% with the largest uncertainty."""
     dropped = round(DROPPED_SHARE * len(uncertainty))
-    kept = np.ones(len(uncertainty), dtype=bool)
-    kept[np.argsort(-uncertainty, kind="stable")[:dropped]] = False
-    return kept
+    answered = np.ones(len(uncertainty), dtype=bool)
+    answered[np.argsort(-uncertainty, kind="stable")[:dropped]] = False
+    return answered
 
 
-def _kept(study: Study, name: str, way: str, seeds: Sequence[int], method: str) -> Kept:
+def _answered(study: Study, name: str, way: str, seeds: Sequence[int], method: str) -> Answered:
     values = [_one(study, name, way, seed, method) for seed in seeds]
-    return Kept(*(spread([value[part] for value in values]) for part in range(4)))
+    return Answered(*(spread([value[part] for value in values]) for part in range(4)))
 
 
 def _one(study: Study, name: str, way: str, seed: int, method: str) -> tuple[float, float, float, float]:
@@ -81,9 +81,9 @@ def _one(study: Study, name: str, way: str, seed: int, method: str) -> tuple[flo
     anomalous = pooled.anomalous
     if way == NOTHING:
         return *areas(anomalous, pooled.score), 0.0, float(anomalous.mean())
-    kept = kept_rows(_uncertainty(study, name, way, seed, pooled))
-    shares = float(anomalous[~kept].mean()), float(anomalous[kept].mean())
-    return *areas(anomalous[kept], pooled.score[kept]), *shares
+    answered = answered_rows(_uncertainty(study, name, way, seed, pooled))
+    shares = float(anomalous[~answered].mean()), float(anomalous[answered].mean())
+    return *areas(anomalous[answered], pooled.score[answered]), *shares
 
 
 def _uncertainty(study: Study, name: str, way: str, seed: int, pooled: Pooled) -> Array:
@@ -145,7 +145,7 @@ def _without_f2(hom: Found) -> str:
     ]
     return Prose("abstention")(
         "without_f2",
-        prevalence=", ".join(f"{name} {ways[NOTHING].kept_anomalous.mean:.1%}" for name, ways in hom.items()),
+        prevalence=", ".join(f"{name} {ways[NOTHING].answered_anomalous.mean:.1%}" for name, ways in hom.items()),
         table=table_text(head, body),
         comparison=lines([_comparison(hom, BY_WIDTH)]),
     )
@@ -175,7 +175,7 @@ def _reason(found: Found, widths: dict[str, WidthByScore]) -> str:
         [name, *(f"{value:.2f}" if value == value else "" for value in one.medians)] for name, one in widths.items()
     ]
     left = ", ".join(
-        f"{name} {ways[BY_WIDTH].kept_anomalous.mean:.1%} instead of {ways[NOTHING].kept_anomalous.mean:.1%}"
+        f"{name} {ways[BY_WIDTH].answered_anomalous.mean:.1%} instead of {ways[NOTHING].answered_anomalous.mean:.1%}"
         for name, ways in found.items()
     )
     return Prose("abstention")(
@@ -187,24 +187,24 @@ def _reason(found: Found, widths: dict[str, WidthByScore]) -> str:
     )
 
 
-def _plain_cell(kept: Kept, way: str) -> str:
-    return f"{kept.roc.mean:.3f} / {kept.pr.mean:.3f}{_dropped(kept, way)}"
+def _plain_cell(answered: Answered, way: str) -> str:
+    return f"{answered.roc.mean:.3f} / {answered.pr.mean:.3f}{_dropped(answered, way)}"
 
 
-def _cell(kept: Kept, name: str, way: str) -> str:
+def _cell(answered: Answered, name: str, way: str) -> str:
     published = ABSTENTION[name].get(way)
-    roc, pr = f"{kept.roc.mean:.3f}", f"{kept.pr.mean:.3f}"
+    roc, pr = f"{answered.roc.mean:.3f}", f"{answered.pr.mean:.3f}"
     if published:
-        roc += f" ({published[0]:.2f} {mark(kept.roc, published[0])})"
-        pr += f" ({published[1]:.2f} {mark(kept.pr, published[1])})"
-    return f"{roc} / {pr}{_dropped(kept, way)}"
+        roc += f" ({published[0]:.2f} {mark(answered.roc, published[0])})"
+        pr += f" ({published[1]:.2f} {mark(answered.pr, published[1])})"
+    return f"{roc} / {pr}{_dropped(answered, way)}"
 
 
-def _dropped(kept: Kept, way: str) -> str:
-    return "" if way == NOTHING else f"; {kept.dropped_anomalous.mean:.0%}"
+def _dropped(answered: Answered, way: str) -> str:
+    return "" if way == NOTHING else f"; {answered.dropped_anomalous.mean:.0%}"
 
 
-def _difference(one: Kept, other: Kept) -> str:
+def _difference(one: Answered, other: Answered) -> str:
     return " / ".join(difference(paired(getattr(one, area), getattr(other, area))) for area in ("roc", "pr"))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from app.benchmark.paper import abstention, detection, sensitivity, sparsity
-from app.benchmark.paper.abstention import Kept, WidthByScore
+from app.benchmark.paper.abstention import Answered, WidthByScore
 from app.benchmark.paper.choice import Judged, choose
 from app.benchmark.paper.data import BY_NAME, SETS, Table, load
 from app.benchmark.paper.detection import Row, Rows
@@ -76,9 +76,9 @@ class Measured:
     table2: Rows | None
     predictive: Row | None
     fresh: Rows | None
-    abstention: dict[str, dict[str, Kept]] | None
-    abstention_fresh: dict[str, dict[str, Kept]] | None
-    abstention_hom: dict[str, dict[str, Kept]] | None  # of NS_hom, whose f2 is a number
+    abstention: dict[str, dict[str, Answered]] | None
+    abstention_fresh: dict[str, dict[str, Answered]] | None
+    abstention_hom: dict[str, dict[str, Answered]] | None  # of NS_hom, whose f2 is a number
     width_by_score: dict[str, WidthByScore] | None
     kendall: dict[str, dict[str, dict[str, Spread]]] | None
     kernels: dict[str, dict[str, Change]] | None
@@ -146,7 +146,7 @@ def measure(study: Study, names: Mapping[str, bool], judged: Judged, report: Cal
     return Measured(judged, **made)  # type: ignore[arg-type]
 
 
-def _hom(study: Study) -> dict[str, dict[str, Kept]] | None:
+def _hom(study: Study) -> dict[str, dict[str, Answered]] | None:
     has_hom = "NS_hom" in study.scope.methods
     return abstention.abstention(study, study.scope.seeds, "NS_hom") if has_hom else None
 

@@ -35,8 +35,8 @@ CALLED_SURE = 0.025  # P(NS > 2) under which the 95% HDI leaves the cut-off out,
 BINS = np.array([0.0, 0.025, 0.2, 0.4, 0.6, 0.8, 0.975, 1.0])  # of P(NS > 2)
 STROKES = {
     "formulas": ("black", "-", "o"),
-    "slip, in mm": ("0.35", "--", "s"),
-    "slip, standardised": ("0.55", ":", "^"),
+    "error, in mm": ("0.35", "--", "s"),
+    "error, standardised": ("0.55", ":", "^"),
 }
 
 Way = Callable[[Moments], Moments]
@@ -74,8 +74,8 @@ def _round(seed: int, size: int, tested: int, recipe: Recipe) -> dict[str, Figur
     patients = simulate_bicuspid(tested, BICUSPID_SEED_OFFSET + seed)
     ways: dict[str, Way] = {
         "formulas": lambda moments: moments,
-        "slip, in mm": lambda moments: with_variances_as_sds(moments, 1.0),
-        "slip, standardised": lambda moments: with_variances_as_sds(moments, posterior.scaling.y_scale),
+        "error, in mm": lambda moments: with_variances_as_sds(moments, 1.0),
+        "error, standardised": lambda moments: with_variances_as_sds(moments, posterior.scaling.y_scale),
     }
     return {
         name: _coverage(way, posterior, healthy) | _near_the_cut(way, posterior, patients) for name, way in ways.items()
@@ -158,7 +158,7 @@ def render(result: dict[str, Any], folder: Path) -> str:
 def headline(result: dict[str, Any]) -> str:
     held = {way: _percent(own["coverage"], -1) for way, own in result["ways"].items()}
     return Prose("variance_as_sd")(
-        "headline", formulas=held["formulas"], in_mm=held["slip, in mm"], standardised=held["slip, standardised"]
+        "headline", formulas=held["formulas"], in_mm=held["error, in mm"], standardised=held["error, standardised"]
     )
 
 

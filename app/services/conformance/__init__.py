@@ -1,5 +1,5 @@
 """Checks that any deployment keeps the service contract, over real HTTP, with the published cases of `cases.json`.
 
-`cases` defines the file, `client` sends one request, `judge` compares the response, `run` goes through all of them.
+`cases` defines the file; `run` sends its requests and compares the responses.
 The expected numbers are computed with mpmath by `app.benchmark.conformance`, never by the service itself.
 """

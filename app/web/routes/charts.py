@@ -20,7 +20,7 @@ from app.schemas.charts import ChartResponse, ReliabilityMap
 from app.schemas.problem import ProblemException
 from app.schemas.requests import CHART_EXAMPLES, CURRENT, ChartRequest
 from app.schemas.validation import span
-from app.services import draw_charts, draw_reliability_map
+from app.services import describe_card, draw_charts
 from app.services.draw_charts import PictureName
 from app.web.accept import PNG, SVG, preferred
 from app.web.openapi import PROTECTED, problem_responses
@@ -181,8 +181,8 @@ async def draw_map(
     media, look, reference = _media_type(request), Look(width, theme), Sex(sex)
     drawing = (runtime, caller, site, model_version, reference, diameter_mm, look)
     if media == JSON:
-        return _varying(encoded_response(await draw_reliability_map.draw_map(*drawing)))
-    drawn = await draw_reliability_map.draw_map_picture(*drawing, scale if media == PNG else None)
+        return _varying(encoded_response(await describe_card.draw_map(*drawing)))
+    drawn = await describe_card.draw_map_picture(*drawing, scale if media == PNG else None)
     return _varying(Response(drawn, media_type=media))
 
 

@@ -56,9 +56,9 @@ def test_the_predictive_score_is_the_distance_over_the_predictive_sd() -> None:
 
 
 def test_five_percent_of_the_rows_are_dropped_and_the_widest() -> None:
-    kept = abstention.kept_rows(np.arange(200.0))
-    assert kept.sum() == 190
-    assert kept[:190].all()
+    answered = abstention.answered_rows(np.arange(200.0))
+    assert answered.sum() == 190
+    assert answered[:190].all()
 
 
 def test_abstaining_by_i_drops_anomalies_because_i_grows_with_the_score() -> None:

@@ -54,9 +54,9 @@ def test_the_formulas_keep_their_promise_and_the_mistake_does_not() -> None:
     covered = {way: own["coverage"]["mean"][-1] for way, own in ways.items()}
     assert covered["formulas"] > 0.85
     # So few people leave more doubt, a v1 nearer to 1 mm² and so a smaller error than in the report.
-    assert covered["slip, standardised"] < covered["slip, in mm"] - 0.2 < covered["formulas"] - 0.4
+    assert covered["error, standardised"] < covered["error, in mm"] - 0.2 < covered["formulas"] - 0.4
     sure = {way: own["near_called_sure"]["mean"][0] for way, own in ways.items()}
-    assert sure["formulas"] < sure["slip, in mm"] < sure["slip, standardised"]
+    assert sure["formulas"] < sure["error, in mm"] < sure["error, standardised"]
 
 
 def test_every_patient_is_in_one_bin_and_near_means_the_same_people() -> None:
@@ -79,10 +79,10 @@ def test_one_cohort_has_no_standard_error() -> None:
 
 def test_the_chapter_tells_the_numbers_and_links_its_picture(tmp_path: Path) -> None:
     result = json.loads(json.dumps(small_run(), allow_nan=False))
-    result["ways"]["slip, in mm"]["coverage"]["mean"][-1] = 0.31415
+    result["ways"]["error, in mm"]["coverage"]["mean"][-1] = 0.31415
     result["ways"]["formulas"]["bin_truly_above"][0] = 77.0
     text = render(result, tmp_path)
-    assert "| slip, in mm | 31.4 ± " in text
+    assert "| error, in mm | 31.4 ± " in text
     assert "| 77 |" in text
     assert re.search(r"31\.4 ± \S+% \(lengths in mm\)", headline(result))
     assert "(paper/variance_as_sd.svg)" in text

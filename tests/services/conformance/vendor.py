@@ -13,7 +13,7 @@ from typing import Any
 import uuid_utils
 
 from app.services.conformance.cases import Case, CaseFile
-from app.services.conformance.client import body_of
+from app.services.conformance.run import body_of
 
 VALID_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 

@@ -1,6 +1,6 @@
 import pytest
 
-from app.benchmark.training_speed import measure_optimisers, render_optimisers
+from app.benchmark.training import measure_optimisers, render_optimisers
 from tests.training.problems import people
 
 pytestmark = pytest.mark.gpflow
