@@ -1,15 +1,19 @@
-"""What a worker does: score one part of the input into files of the work folder."""
+"""What a worker is given, plain values without a connection or a secret, and what it does: score one part of the input
+into files of the work folder. All workers see the files under the paths of the job."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from app.domain.card import ModelRef
 from app.errors import FieldError, NormalcyError, SiteNotServed, UnknownSite
 from app.files import file_digest
-from app.formats.score_table import ERROR_COLUMNS, SCORE_COLUMNS, validate_table
+from app.formats.score_table import ERROR_COLUMNS, SCORE_COLUMNS, check_columns, validate_table
 from app.formats.table_files import Flat, Part, read_table
 from app.formats.table_parts import part_writer
 from app.inference.executor import LoadedModel
@@ -18,11 +22,42 @@ from app.schemas.request_columns import RequestColumns
 from app.schemas.requests import CURRENT
 from app.services.score_block import SiteVersion, asked_models, model_error, score_block
 from app.services.score_file import work_folder
-from app.services.score_file.job import Job
 from app.services.score_file.work_folder import Receipt
 from app.settings import load_settings
 
 BLOCK_ROWS = 4096  # scored in one vectorised call per model
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    source: Path
+    folder: Path  # of the parts
+    suffix: str  # of the output
+    site: str | None  # for rows without one
+    models_dir: Path
+    backend: str
+    device: str
+    current: tuple[ModelRef, ...]  # resolved once, at the start of the run
+    not_served: tuple[tuple[str, str], ...]  # sites whose current version cannot be used, and why
+
+
+class Source(NamedTuple):
+    """The input, read once."""
+
+    sha256: str
+    parts: list[Part]
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+
+def inspect_source(path: Path, site: str | None, part_rows: int) -> Source:
+    """Raises InvalidTable for a file that is not a table of measurements."""
+    with path.open("rb") as file:
+        table = read_table(path, file)
+        check_columns(table.columns, site)
+        return Source(file_digest(path), table.parts(part_rows))
 
 
 def score_part(job: Job, part: Part) -> Receipt:

@@ -5,29 +5,33 @@ the run is durable. It holds nothing that changes from run to run: the same inpu
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import os
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Event
+from typing import NamedTuple
 
 from app.audit.lookup import find_records
 from app.audit.records import NewRecord
 from app.database.records import Filter
 from app.domain.card import ModelRef
 from app.errors import FileExists, InvalidTable, NormalcyError
-from app.files import publish_file
+from app.files import file_digest, publish_file
 from app.formats import table_files
+from app.formats.score_table import ERROR_COLUMNS, SCORE_COLUMNS
+from app.formats.table_parts import open_output
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.services.score_file import work_folder
-from app.services.score_file.assemble import ERRORS, SCORES, Assembled, assemble
-from app.services.score_file.job import Job, Source, inspect_source
-from app.services.score_file.work_folder import Manifest
+from app.services.score_file.parts import Job, Source, inspect_source
+from app.services.score_file.work_folder import Manifest, Receipt, errors_name, scores_name, whole_file
 from app.services.score_file.workers import ThisProcess, Workers, cluster, local_processes
 
 Report = Callable[[int, int], None]  # rows that are done, and all rows
 
+SCORES, ERRORS = "scores", "errors"  # in the work folder, until the run is recorded
 PART_ROWS = 1 << 17  # what a stopped run has to do again, at most, for each worker: about two seconds' work
 
 
@@ -58,6 +62,14 @@ class FileRun:
     input_sha256: str
     output_sha256: str
     errors_sha256: str | None  # None: every row has an answer, and there is no second file
+
+
+class Assembled(NamedTuple):
+    succeeded: int
+    failed: int
+    models: tuple[ModelRef, ...]
+    scores_sha256: str
+    errors_sha256: str
 
 
 async def score_file(runtime: Runtime, caller: Caller, order: FileOrder, report: Report) -> FileRun:
@@ -159,6 +171,39 @@ def _score_and_assemble(order: FileOrder, job: Job, source: Source, workers: Wor
         work_folder.remove(order.out)
         raise InvalidTable([f"{order.source.name} changed while it was scored: run the command again."])
     return made
+
+
+def assemble(job: Job, receipts: Iterable[Receipt]) -> Assembled:
+    """Put the finished parts together in one file of scores and one of the rows without a score.
+
+    A part is added as soon as its receipt comes, while workers score the next ones.
+    """
+    folder, succeeded, failed = job.folder, 0, 0
+    used: set[ModelRef] = set()
+    with (
+        whole_file(folder / SCORES) as score_file,
+        whole_file(folder / ERRORS) as error_file,
+        closing(open_output(job.suffix, score_file, SCORE_COLUMNS)) as scores,
+        closing(open_output(job.suffix, error_file, ERROR_COLUMNS)) as errors,
+    ):
+        for receipt in receipts:
+            for output, name in ((scores, scores_name(receipt.number)), (errors, errors_name(receipt.number))):
+                with (folder / name).open("rb") as part:
+                    output.append(part)
+            succeeded, failed = succeeded + receipt.succeeded, failed + receipt.failed
+            used.update(receipt.models)
+    for name in (SCORES, ERRORS):
+        _synchronise(folder / name)
+    models = tuple(sorted(used, key=lambda ref: (ref.site, ref.version)))
+    return Assembled(succeeded, failed, models, file_digest(folder / SCORES), file_digest(folder / ERRORS))
+
+
+def _synchronise(path: os.PathLike[str]) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _version(path: Path) -> tuple[int, int, int]:

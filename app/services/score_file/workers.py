@@ -11,8 +11,7 @@ from typing import Any, Protocol, TypeVar
 from app.errors import NormalcyError, NotInstalled
 from app.formats.table_files import Part
 from app.inference.executor import LoadedModel
-from app.services.score_file.job import Job
-from app.services.score_file.parts import PartScorer, score_part
+from app.services.score_file.parts import Job, PartScorer, score_part
 from app.services.score_file.work_folder import Receipt
 
 T = TypeVar("T")
