@@ -25,7 +25,7 @@ from app.schemas.problem import MEDIA_TYPE, ProblemException, ProblemKind, probl
 from app.schemas.validation import CODES, field_error, field_errors
 from app.web import markdown_page
 from app.web.accept import preferred
-from app.web.security import runtime_of, throttle, throttle_anonymous
+from app.web.security import runtime_of, throttle
 
 RETRY_SECONDS = "1"
 HTML = "text/html"
@@ -112,7 +112,7 @@ async def handle_problem_exception(request: Request, error: ProblemException) ->
 
 async def handle_framework_exception(request: Request, error: HTTPException) -> Response:
     """An unknown route, or a method that the route does not have."""
-    await throttle_anonymous(request.scope)
+    await throttle(request.scope)
     return _response(request, framework_exception(error))
 
 
@@ -148,8 +148,8 @@ async def _refuse(request: Request, error: ProblemException) -> Response:
     if request.scope["route"].required_scopes:
         runtime = runtime_of(request.scope)
         runtime.refusals.record(_refusal_record(request, error), principal not in (ANONYMOUS, LOOPBACK))
-    if principal is ANONYMOUS or error.problem is problems.OVER_RATE:
-        await throttle(request.scope, principal.name)
+    if error.problem.status < 500:  # otherwise it is not the caller's mistake
+        await throttle(request.scope)
     return _response(request, error)
 
 

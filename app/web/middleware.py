@@ -15,7 +15,7 @@ from app.schemas import problem as problems
 from app.schemas.problem import ProblemException
 from app.web.cors import CrossOrigin
 from app.web.error_handlers import problem_response
-from app.web.security import THROTTLED_SECONDS, runtime_of, throttle_anonymous
+from app.web.security import THROTTLED_SECONDS, runtime_of, throttle
 
 MAX_HEADER_BYTES = 16 * 1024  # bytes of address, names and values, with 4 for the separators of each
 MAX_HEADERS = 100
@@ -101,7 +101,7 @@ class RequestContext:
 
 
 async def _refuse_headers(scope: Scope, receive: Receive, send: Send) -> None:
-    await throttle_anonymous(scope)
+    await throttle(scope)
     response = problem_response(ProblemException(problems.HEADERS_TOO_LARGE), scope["state"]["request_id"])
     await response(scope, receive, send)
 
