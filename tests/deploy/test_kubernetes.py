@@ -18,6 +18,8 @@ from app.errors import InvalidSettings
 from app.settings import TABLE, load_settings
 from app.web import server
 from app.web.app import ROUTES
+from app.web.protocol import IDLE_SECONDS, READING_SECONDS
+from app.web.routes import batch
 from tests.deploy.manifests import KUBERNETES, Manifest, built, documents, kustomize_command, listed_files, pod_spec
 from tests.deploy.manifests import resources as listed_resources
 
@@ -255,13 +257,24 @@ class TestNetwork:
         assert rule["ports"] == [{"port": "http", "protocol": "TCP"}]
         assert all(source["namespaceSelector"]["matchLabels"] for source in rule["from"])
 
-    def test_the_ingress_leads_to_the_service_and_repeats_no_post(self) -> None:
-        ingress = named("Ingress")
+    @pytest.mark.parametrize("name", ["normalcy", "normalcy-batches"])
+    def test_an_ingress_leads_to_the_service_and_repeats_no_post(self, name: str) -> None:
+        ingress = named("Ingress", name)
         [rule] = ingress["spec"]["rules"]
         [path] = rule["http"]["paths"]
         assert path["backend"]["service"] == {"name": "normalcy", "port": {"name": "http"}}
         retried = ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-next-upstream"]
         assert "non_idempotent" not in retried.split()
+
+    def test_streams_have_an_ingress_without_limits_of_size_and_with_longer_pauses(self) -> None:
+        ingress = named("Ingress", "normalcy-batches")
+        [path] = ingress["spec"]["rules"][0]["http"]["paths"]
+        assert (path["path"], path["pathType"]) == (batch.router.routes[0].path, "Exact")  # type: ignore[attr-defined]
+        annotations = {name.rpartition("/")[2]: value for name, value in ingress["metadata"]["annotations"].items()}
+        assert annotations["proxy-body-size"] == "0"
+        assert annotations["proxy-request-buffering"] == annotations["proxy-buffering"] == "off"
+        for direction in ("read", "send"):
+            assert int(annotations[f"proxy-{direction}-timeout"]) > max(IDLE_SECONDS, READING_SECONDS)
 
 
 class TestMonitoring:

@@ -16,6 +16,7 @@ import pytest
 from app.audit.blocks import expand
 from app.runtime.batches import SLOTS, SLOTS_OF_ONE_CALLER
 from app.services import score_batch
+from app.services.score_block import score_block
 from app.settings import Settings
 from tests.web.serving import Running, bearer, create_key, serving
 from tests.web.test_batch import BATCH, ITEM, JSON, lines
@@ -141,14 +142,14 @@ def recorded(running: Running, request_id: str) -> list[float]:
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
     """The second block of a batch begins, and waits until the test lets it go on."""
-    begun, may_go_on, blocks, score = threading.Event(), threading.Event(), list[int](), score_batch.score_block
+    begun, may_go_on, blocks = threading.Event(), threading.Event(), list[int]()
 
     def held_score(*arguments: Any) -> Any:
         blocks.append(1)
         if len(blocks) == 2:
             begun.set()
             assert may_go_on.wait(WAIT_SECONDS)
-        return score(*arguments)
+        return score_block(*arguments)
 
     monkeypatch.setattr(score_batch, "BLOCK_ITEMS", 2)
     monkeypatch.setattr(score_batch, "score_block", held_score)
