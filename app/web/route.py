@@ -2,7 +2,8 @@
 
 FastAPI reads the body before it resolves dependencies, takes any JSON that Python's parser takes, and lets unknown
 query parameters pass. `ApiRoute` changes that at the documented extension point (`APIRoute.get_route_handler`), so that
-requests are refused in this order: 401 or 403, 415, 413, 400, 422. Endpoints, parameters and dependencies are those of
+requests are refused in this order: 401 or 403, 415, 413, 400, 422; headers that are invalid by themselves (400) come
+before the body. Endpoints, parameters and dependencies are those of
 ordinary FastAPI.
 """
 
@@ -30,6 +31,10 @@ from app.web.security import access_check, required_scopes
 
 MAX_BODY_BYTES = 16 * 1024  # bytes; the longest acceptable scoring request has about 1 kB
 JSON = "application/json"
+IDEMPOTENCY_KEY = "Idempotency-Key"
+NOT_IDEMPOTENT = (
+    "This route does not take an Idempotency-Key: a repeated request would be answered, and recorded, again."
+)
 API_PREFIX = "/v1/"  # elsewhere a browser, a proxy or a probe may add parameters of its own
 _JSON_TYPE = re.compile(rb'application/json(?:\s*;\s*charset="?utf-8"?)?\s*', re.IGNORECASE)
 
@@ -83,10 +88,13 @@ class ApiRoute(APIRoute):
         self.required_scopes = required_scopes(check)
         access_only = Dependant(dependencies=[check], path=self.path)
         has_body = self.body_field is not None
-        query_names = _query_names(self.dependant)
+        query_names = _names(self.dependant, params.Query)
         is_api = self.path.startswith(API_PREFIX)
+        refuses_key = self.method != "GET" and IDEMPOTENCY_KEY not in _names(self.dependant, params.Header)
 
         async def read_strictly(request: Request) -> None:
+            if refuses_key and IDEMPOTENCY_KEY in request.headers:
+                raise ProblemException(problems.BAD_REQUEST, detail=NOT_IDEMPOTENT)
             if has_body:
                 await request.json()
             if is_api and request.scope["query_string"]:
@@ -125,8 +133,8 @@ def api_routes(application: FastAPI) -> list[ApiRoute]:
     return [route for route in routes if isinstance(route, ApiRoute)]
 
 
-def _query_names(dependant: Dependant) -> tuple[str, ...]:
-    return tuple(param.alias for param in get_flat_params(dependant) if isinstance(param.field_info, params.Query))
+def _names(dependant: Dependant, kind: type[params.Param]) -> tuple[str, ...]:
+    return tuple(param.alias for param in get_flat_params(dependant) if isinstance(param.field_info, kind))
 
 
 def _refuse_unknown_query(request: Request, known: tuple[str, ...]) -> None:

@@ -103,3 +103,16 @@ def test_what_is_no_key_is_refused(shared: Running, key: str) -> None:
     refused = shared.score(headers=[(b"Idempotency-Key", key.encode("latin-1"))])
     assert refused.status_code == 400
     assert "Idempotency-Key" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/v1/sites/SoV/chart", "/v1/batch/score"])
+def test_a_route_that_does_not_take_a_key_refuses_it(shared: Running, path: str) -> None:
+    """Ignored, it would promise that a repetition is not recorded twice."""
+    refused = shared.score(READING, path, headers=ONCE)
+    assert (refused.status_code, refused.json()["type"]) == (400, "/guide#problem-bad-request")
+    assert "does not take an Idempotency-Key" in refused.json()["detail"]
+
+
+def test_looking_something_up_may_carry_a_key(shared: Running) -> None:
+    """Some clients add one to every request; reading twice changes nothing."""
+    assert shared.client.get("/v1/sites", headers=ONCE).status_code == 200
