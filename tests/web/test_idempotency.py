@@ -1,3 +1,5 @@
+import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -8,6 +10,11 @@ from app.clock import timestamp, utc_now
 from app.database.engine import Database
 from app.database.idempotent_answers import delete_expired
 from app.errors import AuditUnavailable
+from app.runtime.credentials import Caller
+from app.runtime.idempotent_answers import CLAIMED
+from app.runtime.runtime import Runtime
+from app.schemas.answers import ScoreResponse
+from app.schemas.requests import SiteRequest
 from app.services import score_measurements
 from app.settings import Settings
 from tests.web.serving import MAN, READING, SCORE, Running, bearer, create_key, on_database, serving
@@ -84,6 +91,33 @@ def test_an_error_frees_the_key(running: Running, monkeypatch: pytest.MonkeyPatc
     answer = running.score(headers=ONCE)
     assert answer.status_code == 200
     assert "Idempotent-Replayed" not in answer.headers
+
+
+def test_a_request_that_stalls_beyond_its_claim_gets_the_answer_that_was_stored_meanwhile(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score, stalled, may_go_on = score_measurements.score_measurement, threading.Event(), threading.Event()
+
+    async def stall(runtime: Runtime, caller: Caller, request: SiteRequest) -> ScoreResponse:
+        answer = await score(runtime, caller, request)
+        if caller.request_id == "first":
+            stalled.set()
+            await asyncio.to_thread(may_go_on.wait, 30)
+        return answer
+
+    monkeypatch.setattr(score_measurements, "score_measurement", stall)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(running.score, headers=ONCE | {"X-Request-ID": "first"})
+        assert stalled.wait(30)
+        running.runtime.clock = lambda: utc_now() + CLAIMED
+        again = running.score(headers=ONCE | {"X-Request-ID": "again"})
+        may_go_on.set()
+        first = waiting.result(30)
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert first.content == again.content
+    assert again.json()["request_id"] == "again"
+    assert [answer.headers.get("Idempotent-Replayed") for answer in (first, again)] == ["true", None]
+    assert {record.request_id for record in running.records("score")} == {"first", "again"}
 
 
 def test_after_a_day_the_key_is_free_and_the_answer_deleted(running: Running) -> None:
