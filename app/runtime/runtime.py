@@ -36,7 +36,7 @@ from app.runtime.issuers import read_issuers
 from app.runtime.models import Backend, LoadedModels, choose_backend
 from app.runtime.poller import DatabasePoller
 from app.runtime.rasteriser import Rasteriser
-from app.runtime.rate_limits import LockOuts, RateLimiter
+from app.runtime.rate_limits import InFlight, LockOuts, RateLimiter
 from app.runtime.tokens import TokenVerifier
 from app.runtime.verification import VerificationState
 from app.schemas.answers import ServiceInfo
@@ -64,6 +64,7 @@ class Runtime:
     uses: KeyUses = field(init=False)
     authenticator: Authenticator = field(init=False)
     limiter: RateLimiter = field(init=False)
+    in_flight: InFlight = field(default_factory=InFlight)
     lock_outs: LockOuts = field(default_factory=LockOuts)
     batcher: MicroBatcher[Scored] = field(init=False)
     batches: BatchLane = field(init=False)

@@ -15,7 +15,7 @@ from app.schemas import problem as problems
 from app.schemas.problem import ProblemException
 from app.web.cors import CrossOrigin
 from app.web.error_handlers import problem_response
-from app.web.security import THROTTLED_SECONDS, runtime_of, throttle
+from app.web.security import IN_FLIGHT, THROTTLED_SECONDS, runtime_of, throttle
 
 MAX_HEADER_BYTES = 16 * 1024  # bytes of address, names and values, with 4 for the separators of each
 MAX_HEADERS = 100
@@ -96,6 +96,8 @@ class RequestContext:
                 response = problem_response(ProblemException(problems.DEFECT), request_id.decode())
                 await response(scope, receive, send_with_headers)
         finally:
+            if (caller := scope["state"].get(IN_FLIGHT)) is not None:
+                runtime.in_flight.end(caller)
             seconds = time.perf_counter() - began - scope.get(THROTTLED_SECONDS, 0.0)
             _count(runtime.metrics, scope, status, seconds)
 

@@ -12,7 +12,7 @@ Refusals are throttled for each caller, and for all anonymous callers together, 
 import asyncio
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 from fastapi import Depends, Request, Security
 from fastapi.dependencies.models import Dependant
@@ -32,11 +32,13 @@ NOT_LOCAL = "While no credential is required, the Host header must name this mac
 # Headers that decide who is calling or how the body is read are ambiguous if they are sent twice.
 SENT_ONCE = {b"host", b"content-type", b"content-length", b"authorization", b"idempotency-key"}
 LOCKED_OUT = "This credential was refused too often. Wait as many seconds as `Retry-After` says, and correct it."
+TOO_MANY_IN_FLIGHT = "Too many of your requests are still being answered. Send more when some of them have ended."
 REPEATED = "Host, Content-Type, Content-Length, Authorization and Idempotency-Key may each be sent only once."
 
 PER_SECOND = 100  # refusals of one caller, or of all anonymous callers together
 BURST = 100  # after a quiet second so many leave at once
 MAX_DELAY_SECONDS = 2.0
+IN_FLIGHT = "in_flight"  # in the state: the caller whose request is counted
 THROTTLED_SECONDS = "throttled_seconds"  # in the scope: how long the response waited, which is not processing time
 
 bearer = HTTPBearer(
@@ -140,13 +142,21 @@ async def _admit(
     state["principal"] = principal
     if required and principal is ANONYMOUS:
         _refuse_credential(runtime, request.scope, credentials)
-    if required and principal is not LOOPBACK and (over := runtime.limiter.take(principal.name)):
-        raise _over_rate(over)
+    if required and principal is not LOOPBACK:
+        _limit(runtime, principal.name, state)
     if not required <= principal.scopes:
         authenticator.count("scope_missing")
         raise ProblemException(problems.SCOPE_MISSING)
     state["granted"] = required
     return principal
+
+
+def _limit(runtime: Runtime, name: str, state: dict[str, Any]) -> None:
+    if over := runtime.limiter.take(name):
+        raise _over_rate(over)
+    if not runtime.in_flight.begin(name):
+        raise ProblemException(problems.OVER_RATE, detail=TOO_MANY_IN_FLIGHT)
+    state[IN_FLIGHT] = name  # until the response was sent, see `middleware`
 
 
 def _refuse_credential(runtime: Runtime, scope: Scope, credentials: HTTPAuthorizationCredentials | None) -> NoReturn:
