@@ -20,11 +20,11 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityS
 from starlette.types import Scope
 
 from app.runtime.credentials import ANONYMOUS, LOOPBACK, Caller, Principal
-from app.runtime.loopback import is_loopback
 from app.runtime.rate_limits import MAX_TRACKED, OverRate
 from app.runtime.runtime import Runtime
 from app.schemas import problem as problems
 from app.schemas.problem import ProblemException
+from app.settings import is_loopback
 
 LOCAL_NAMES = (b"localhost", b"127.0.0.1", b"[::1]")
 HTTP_PORT = 80
