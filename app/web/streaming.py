@@ -19,7 +19,7 @@ from app.web.error_handlers import problem_exception
 
 Json = dict[str, Any]
 
-IDLE_DEADLINE = "idle_deadline"  # in the scope: a function of the protocol, see `app.web.protocol`
+IDLE_DEADLINE = "idle_deadline"  # in the scope: a function of the protocol, see `app.web.server`
 
 
 def use_idle_deadline(request: Request) -> None:

@@ -19,8 +19,8 @@ from app.errors import InvalidSettings
 from app.settings import TABLE, load_settings
 from app.web import server
 from app.web.app import ROUTES
-from app.web.protocol import IDLE_SECONDS, READING_SECONDS
 from app.web.routes import batch
+from app.web.server import IDLE_SECONDS, READING_SECONDS
 from tests.deploy.manifests import KUBERNETES, Manifest, built, documents, kustomize_command, listed_files, pod_spec
 from tests.deploy.manifests import resources as listed_resources
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from app.settings import Settings
-from app.web.protocol import IDLE_SECONDS, READING_SECONDS
+from app.web.server import IDLE_SECONDS, READING_SECONDS
 from tests.deploy.proxies import DEPLOY, NAME, PROXIES, Proxy, ask, free_port, proxied
 from tests.web.serving import READING, SCORE, Running, bearer, create_key, serving
 from tests.web.test_batch import BATCH, ITEM

@@ -13,8 +13,8 @@ from app.schemas.problem import ProblemException
 from app.web import error_handlers, middleware
 from app.web.error_handlers import problem_response
 from app.web.middleware import RequestContext
-from app.web.protocol import GuardedProtocol
 from app.web.route import StrictRequest
+from app.web.server import GuardedProtocol
 
 Patch = pytest.MonkeyPatch
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from app.audit.blocks import expand
-from app.runtime.batches import SLOTS, SLOTS_OF_ONE_CALLER
+from app.runtime.workers import SLOTS, SLOTS_OF_ONE_CALLER
 from app.services import score_batch
 from app.services.score_block import score_block
 from app.settings import Settings
