@@ -19,13 +19,18 @@ def parse_timestamp(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%f%z")
 
 
-def iso_timestamp(text: str) -> str:
-    """Any ISO 8601 time, in UTC unless it says otherwise, as a `timestamp`. Raises ValueError."""
+def parse_iso_time(text: str) -> datetime:
+    """Any ISO 8601 time, in UTC unless it says otherwise. Raises ValueError."""
     when = datetime.fromisoformat(text)
     try:
-        return timestamp(when if when.tzinfo else when.replace(tzinfo=UTC))
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError as error:  # year 1 or 9999, moved out of range by its own time zone
         raise ValueError("the time is out of range") from error
+
+
+def iso_timestamp(text: str) -> str:
+    """As a `timestamp`. Raises ValueError."""
+    return timestamp(parse_iso_time(text))
 
 
 def month_of(when: datetime) -> str:

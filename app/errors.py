@@ -132,6 +132,11 @@ class ScoringQueueFull(NormalcyError):
         super().__init__("Too many measurements are waiting to be scored. Try again in a moment.")
 
 
+class TooManyBatches(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__("Too many batches are in progress. Try again when one of them has ended.")
+
+
 class InvalidArtefact(NormalcyError):
     def __init__(self, file: str, reason: str) -> None:
         super().__init__(f"{file}: {reason}")

@@ -6,12 +6,15 @@ and a row of the same name to `TABLE`; a test compares the documentation with th
 
 import difflib
 import hashlib
+import ipaddress
 import ssl
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from app.errors import InvalidSettings
 
@@ -23,6 +26,9 @@ POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 SIMILARITY = 0.7  # for suggestions (0 to 1): finds PORT for PROT, and hardly any false match
 MIN_KEY_LENGTH = 32  # characters: 128 bits even in hexadecimal
 MIN_KEY_LETTERS = 8  # different ones: a random key has more, `changeme` four times has not
+GUESSED_PASSWORDS = {"", "admin", "changeme", "normalcy", "password", "postgres", "secret", "test"}
+OTHER_CREDENTIALS = {"passfile", "sslcert"}  # of a database URL, in place of a password
+WEAK_LOGIN = "The password in NORMALCY_DATABASE_URL is empty, a common default, or the same as the user name."
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,17 +296,71 @@ TABLE: tuple[Setting, ...] = (
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
     """Raises InvalidSettings with every problem at once. Messages never contain a value."""
-    given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
-    path = given.pop(ENV_FILE, "")
     problems: list[str] = []
-    given = (_env_file(path, problems) if path else {}) | given
+    given = _given(environ, problems)
     problems += _unknown(given)
     values = {setting.field: _value(setting, given, problems) for setting in TABLE}
     if not problems:
         problems += _tls_problems(values)
+        problems += _password_problems(str(values["database_url"]))
     if problems:
         raise InvalidSettings(problems)
     return Settings(**values)  # type: ignore[arg-type]  # each parser returns the type of its field
+
+
+def setting_warnings(environ: Mapping[str, str], settings: Settings) -> list[str]:
+    """What a service may start with, but its operator should look at. Never contains a value."""
+    given = _given(environ, [])
+    files = {name: given.get(name, "") for name in (f"{setting.name}_FILE" for setting in TABLE if setting.secret)}
+    found = [
+        f"The file that {name} names can be read by every user of this machine."
+        for name, file in files.items()
+        if file and _is_readable_by_all(Path(file))
+    ]
+    return found + ([WEAK_LOGIN] if _has_weak_password(settings.database_url) else [])
+
+
+def _given(environ: Mapping[str, str], problems: list[str]) -> dict[str, str]:
+    given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
+    path = given.pop(ENV_FILE, "")
+    return (_env_file(path, problems) if path else {}) | given
+
+
+def _is_readable_by_all(file: Path) -> bool:
+    """Mounted secrets belong to whoever mounts them, and often have a group that reads them: only others count."""
+    folders = file.resolve().parents
+    return bool(file.stat().st_mode & stat.S_IROTH) and all(each.stat().st_mode & stat.S_IXOTH for each in folders)
+
+
+def _password_problems(database_url: str) -> list[str]:
+    """On this machine a weak password is only a warning: somebody tries the service out."""
+    if is_loopback(_database_host(database_url)) or not _has_weak_password(database_url):
+        return []
+    return [f"{WEAK_LOGIN} Set another one; other machines may reach the database."]
+
+
+def _has_weak_password(database_url: str) -> bool:
+    """At a socket PostgreSQL can check the user of the process, and needs no password."""
+    url, host = urlsplit(database_url), _database_host(database_url)
+    if not host or host.startswith("/") or parse_qs(url.query).keys() & OTHER_CREDENTIALS:
+        return False
+    password = unquote(url.password or "")
+    return password.lower() in GUESSED_PASSWORDS or password == unquote(url.username or "")
+
+
+def _database_host(database_url: str) -> str:
+    """Empty, or the folder of a socket, if the database is not reached by an address."""
+    url = urlsplit(database_url)
+    return url.hostname or parse_qs(url.query).get("host", [""])[0]
+
+
+@lru_cache(maxsize=8)  # called for every request while no credential is required
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine's own."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _tls_problems(values: Mapping[str, object]) -> list[str]:

@@ -2,11 +2,12 @@
 
 from dataclasses import fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from app.errors import InvalidSettings
-from app.settings import TABLE, Settings, load_settings
+from app.settings import TABLE, WEAK_LOGIN, Settings, load_settings, setting_warnings
 
 AUTHORITY = """\
 -----BEGIN CERTIFICATE-----
@@ -115,7 +116,9 @@ def test_an_empty_value_is_the_default() -> None:
 
 
 def test_the_drivers_name_in_a_url_is_understood() -> None:
-    assert load_settings({"NORMALCY_DATABASE_URL": "postgresql+asyncpg://h/d"}).database_url == "postgresql://h/d"
+    assert (
+        load_settings({"NORMALCY_DATABASE_URL": "postgresql+asyncpg://a:b@h/d"}).database_url == "postgresql://a:b@h/d"
+    )
 
 
 def test_the_fingerprint_changes_with_settings_and_not_with_secrets() -> None:
@@ -130,7 +133,7 @@ def test_tls_to_the_database_is_said_once_and_completely(tmp_path: Path) -> None
         (problem,) = refused(DATABASE_TLS="verify-full", DATABASE_TLS_CA=str(tmp_path / file))
         assert problem == "NORMALCY_DATABASE_TLS_CA must be empty or a readable file of certificates."
     assert refused(DATABASE_TLS="verify-full") == ("NORMALCY_DATABASE_TLS=verify-full needs NORMALCY_DATABASE_TLS_CA.",)
-    url = "postgresql://h/d?sslmode=disable"
+    url = "postgresql://a:b@h/d?sslmode=disable"
     assert "both set" in refused(DATABASE_TLS="require", DATABASE_URL=url)[0]
     assert load_settings({"NORMALCY_DATABASE_URL": url}).database_tls == "prefer"
 
@@ -153,3 +156,51 @@ def test_an_empty_secret_is_no_default(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["postgresql://h:abc/d", "postgresql://h:99999/d", "postgresql://[::1/d"])
 def test_a_url_that_names_no_place_is_refused(url: str) -> None:
     assert refused(DATABASE_URL=url)[0].startswith("NORMALCY_DATABASE_URL must be")
+
+
+WEAK = ["postgresql://{}/d", "postgresql://me@{}/d", "postgresql://me:me@{}/d", "postgresql://me:Postgres@{}:5432/d"]
+
+
+def test_a_host_among_the_parameters_of_a_url_counts_too() -> None:
+    assert refused(DATABASE_URL="postgresql://me:me@/d?host=db.example.org")[0].startswith(WEAK_LOGIN)
+
+
+@pytest.mark.parametrize("url", [*WEAK, "postgresql://me%40x:me%40x@{}/d", "postgresql://a:normalcy@{}/d"])
+@pytest.mark.req("REQ-117")
+def test_a_password_that_can_be_guessed_is_refused_unless_the_database_is_on_this_machine(url: str) -> None:
+    for host in ("db.example.org", "10.0.0.5", "[2001:db8::1]"):
+        (problem,) = refused(DATABASE_URL=url.format(host))
+        assert problem.startswith(WEAK_LOGIN)
+    for host in ("localhost", "127.0.0.1", "[::1]"):
+        settings = load_settings({"NORMALCY_DATABASE_URL": url.format(host)})
+        assert setting_warnings({}, settings) == [WEAK_LOGIN]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "postgresql://me:X9-quite-random@db.example.org/d",
+        "postgresql://me@/d",
+        "postgresql://me@/d?host=/run/postgresql",
+        "postgresql://me@db.example.org/d?sslcert=/run/me.crt&sslkey=/run/me.key",
+        "postgresql://me@db.example.org/d?passfile=/run/pgpass",
+    ],
+)
+def test_a_good_password_or_another_credential_is_accepted_without_a_warning(url: str) -> None:
+    assert setting_warnings({}, load_settings({"NORMALCY_DATABASE_URL": url})) == []
+
+
+@pytest.mark.parametrize(("mode", "warns"), [(0o400, False), (0o440, False), (0o640, False), (0o444, True)])
+def test_a_mounted_secret_that_everybody_can_read_is_a_warning(mode: int, warns: bool) -> None:
+    with TemporaryDirectory() as name:  # of pytest's own folders, those above are closed to others
+        folder, file = Path(name), Path(name) / "key"
+        folder.chmod(0o755)
+        file.write_text("kkkabcdefgh" * 3)
+        file.chmod(mode)
+        given = {"NORMALCY_SUBJECT_KEY_FILE": str(file)}
+        found = setting_warnings(given, load_settings(given))
+        expected = "The file that NORMALCY_SUBJECT_KEY_FILE names can be read by every user of this machine."
+        assert found == ([expected] if warns else [])
+        folder.chmod(0o700)  # nobody else gets there
+        assert setting_warnings(given, load_settings(given)) == []

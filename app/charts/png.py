@@ -4,7 +4,7 @@ Only the fonts beside this file are used, never those of the machine, so that th
 on every machine with the same version of the renderer.
 
 The renderer holds the interpreter for as long as it works, some 50 to 100 ms, so a service does not call `rasterise`
-itself: it runs this file as a program of its own (`app.runtime.rasteriser`), which answers through a pipe. A request
+itself: it runs this file as a program of its own (`app.runtime.workers`), which answers through a pipe. A request
 is a scale (1 byte), a length (4 bytes, big-endian) and so many bytes of SVG; the answer a length and the PNG.
 """
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from app.cli.common import JsonOption, run, say, show
-from app.settings import Settings, load_settings
+from app.settings import Settings, load_settings, setting_warnings
 
 if TYPE_CHECKING:
     from app.runtime.runtime import Runtime
@@ -25,12 +25,16 @@ OTHER_STORE = "If this is another model store than before, give it a data folder
 
 def serve() -> None:
     """Start the service. It is configured by environment variables (NORMALCY_…); by default on 127.0.0.1:8000."""
+    import structlog
+
     from app.observability import configure_logging
 
     settings = load_settings(os.environ)
     configure_logging(settings.log_level, sys.stderr)
     for verbose in ("aiosqlite", "alembic", "uvicorn.error"):  # the first would log every statement, with its values
         logging.getLogger(verbose).setLevel(logging.WARNING)
+    for warning in setting_warnings(os.environ, settings):
+        structlog.get_logger("start").warning("risky setting", reason=warning)
     _run(settings)
 
 

@@ -49,12 +49,20 @@ async def claim_key(
     values = {"key": key_sha256, "request": request_sha256, "claim": mine.claim, "now": now, "until": until}
     if (await connection.execute(CLAIM, values)).rowcount == 1:
         return mine
+    return await _find(connection, key_sha256)
+
+
+async def store_answer(connection: Connection, claim: Claim, answer: bytes, until: str) -> Claim | StoredAnswer | None:
+    """The claim, if it still held. If it had ended: what another request with this key has left, as `claim_key`."""
+    values = {"key": claim.key_sha256, "claim": claim.claim, "answer": answer, "until": until}
+    if (await connection.execute(STORE, values)).rowcount == 1:
+        return claim
+    return await _find(connection, claim.key_sha256)
+
+
+async def _find(connection: Connection, key_sha256: bytes) -> StoredAnswer | None:
     found = (await connection.execute(FIND, {"key": key_sha256})).one_or_none()
     return StoredAnswer(*found) if found else None
-
-
-async def store_answer(connection: Connection, claim: Claim, answer: bytes, until: str) -> None:
-    await connection.execute(STORE, {"key": claim.key_sha256, "claim": claim.claim, "answer": answer, "until": until})
 
 
 async def release_key(connection: Connection, claim: Claim) -> None:

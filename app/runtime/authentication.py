@@ -26,15 +26,15 @@ class Authenticator:
         self.count(found)
         return None
 
-    async def is_valid(self, presented: str, now: datetime) -> bool:
-        """Without using up a token for one use."""
+    async def owner(self, presented: str, now: datetime) -> Principal | None:
+        """Whose credential it is, without using it: nothing is counted, and a token for one use is not used up."""
         if presented.startswith(KEY_PREFIX):
-            return isinstance(self._keyring.principal(presented, now), Principal)
+            found = self._keyring.principal(presented, now)
+            return found if isinstance(found, Principal) else None
         try:
-            await self._tokens.verify(presented, now)
+            return (await self._tokens.verify(presented, now)).principal
         except TokenRefused:
-            return False
-        return True
+            return None
 
     def count(self, reason: str) -> None:
         self._metrics.credential_refusals[reason,].inc()

@@ -22,8 +22,7 @@ from app.database.login_rights import LoginRights, login_rights
 from app.domain.scopes import Scope
 from app.errors import DatabaseNotReady, InvalidSettings
 from app.observability import describe_failure
-from app.runtime.loopback import is_loopback
-from app.settings import Settings
+from app.settings import Settings, is_loopback
 
 OK = 200
 OWNER_LOGIN = (

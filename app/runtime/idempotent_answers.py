@@ -2,7 +2,7 @@
 
 The order is: claim the key, compute, commit the audit record, store the answer, send it. If the process dies on the
 way, the claim ends after a few seconds and the request can be repeated. It then has a second record; it never has an
-answer without one.
+answer without one. A process that stalls for longer than its claim sends the answer that another one has stored.
 """
 
 import asyncio
@@ -51,22 +51,26 @@ class IdempotentAnswers:
         """
         key_sha256 = hashlib.sha256(b"\0".join([principal.encode(), key])).digest()
         blinded = self._data_keys.blind(request_sha256)
-        claim = await self._claim(key_sha256, blinded if self._data_keys.encrypts else request_sha256, deadline)
-        if isinstance(claim, StoredAnswer):
-            if claim.request_sha256 not in (blinded, request_sha256):  # encryption may have been on or off then
-                raise IdempotencyKeyReused
-            if claim.answer is None:
-                raise StillAnswering
-            return Answer(await self._data_keys.open_answer(claim.answer, key_sha256), is_repeated=True)
-        try:
-            body = await work()
-        except Exception:
-            await self._release(claim)
-            raise
-        stored = await self._encrypted(body, key_sha256, subject, deadline)
-        async with self._database.writing() as connection:
-            await store_answer(connection, claim, stored, timestamp(self._clock() + STORED))
-        return Answer(body, is_repeated=False)
+        found = await self._claim(key_sha256, blinded if self._data_keys.encrypts else request_sha256, deadline)
+        if isinstance(found, Claim):
+            try:
+                body = await work()
+            except Exception:
+                await self._release(found)
+                raise
+            stored = await self._encrypted(body, key_sha256, subject, deadline)
+            async with self._database.writing() as connection:
+                found = await store_answer(connection, found, stored, timestamp(self._clock() + STORED))
+            if isinstance(found, Claim):
+                return Answer(body, is_repeated=False)
+            # The claim had ended, and another process answered: only one answer leaves.
+        if found is None:  # another process has just given it up
+            raise StillAnswering
+        if found.request_sha256 not in (blinded, request_sha256):  # encryption may have been on or off then
+            raise IdempotencyKeyReused
+        if found.answer is None:
+            raise StillAnswering
+        return Answer(await self._data_keys.open_answer(found.answer, key_sha256), is_repeated=True)
 
     async def _encrypted(
         self, body: bytes, key_sha256: bytes, subject: Mapping[str, str] | None, deadline: float
@@ -88,17 +92,14 @@ class IdempotentAnswers:
                 structlog.get_logger("answers").error("deleting stored answers failed", **describe_failure(error))
             await asyncio.sleep(DELETE_SECONDS)
 
-    async def _claim(self, key_sha256: bytes, request_sha256: bytes, deadline: float) -> Claim | StoredAnswer:
+    async def _claim(self, key_sha256: bytes, request_sha256: bytes, deadline: float) -> Claim | StoredAnswer | None:
         now = self._clock()
         try:
             async with asyncio.timeout_at(deadline), self._database.writing() as connection:
                 until = timestamp(now + CLAIMED)
-                claim = await claim_key(connection, key_sha256, request_sha256, timestamp(now), until)
+                return await claim_key(connection, key_sha256, request_sha256, timestamp(now), until)
         except TimeoutError:
             raise DatabaseUnavailable from None
-        if claim is None:  # another process has just given it up
-            raise StillAnswering
-        return claim
 
     async def _release(self, claim: Claim) -> None:
         with suppress(DatabaseUnavailable):  # the claim then ends by itself

@@ -13,7 +13,7 @@ import msgspec
 
 from app.domain.scopes import Scope
 from app.errors import InvalidSettings
-from app.runtime.loopback import is_loopback
+from app.settings import is_loopback
 
 Algorithm = Literal["RS256", "RS384", "ES256", "ES384"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)

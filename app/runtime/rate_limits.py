@@ -1,7 +1,8 @@
-"""Limits for callers: a token bucket for each principal, and a lock-out for credentials that are wrong again and again.
+"""Limits for callers: a token bucket and a number of requests in flight for each principal, and a lock-out for
+credentials that are wrong again and again.
 
-Both are counted by this process alone, on a clock that never jumps. Neither can be used against others: a bucket
-belongs to a caller that has authenticated, and a lock-out only turns 401 into 429. A valid credential always passes it.
+All are counted by this process alone, on a clock that never jumps. None can be used against others: the first two
+belong to a caller that has authenticated, and a lock-out only turns 401 into 429. A valid credential always passes it.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ from typing import NamedTuple
 from app.database.keys import key_id_of
 
 MAX_TRACKED = 10_000  # callers, or credentials that were refused
+MAX_IN_FLIGHT = 256  # requests of one caller: half of what may wait to be scored, or for their records
 MAX_FAILURES = 20  # of one credential from one address within the lock-out's time
 LOCK_OUT_SECONDS = 60.0
 ROUNDING = 1e-6  # tokens
@@ -49,6 +51,26 @@ class RateLimiter:
             self._full_at = {each: when for each, when in self._full_at.items() if when > now}
         self._full_at[name] = full_at + 1 / self._per_second
         return None
+
+
+class InFlight:
+    """Requests that are being answered. One caller alone, at whatever rate, cannot fill the queues that all share."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def begin(self, name: str) -> bool:
+        """Whether the caller may have one more."""
+        count = self._counts.get(name, 0)
+        if count >= MAX_IN_FLIGHT:
+            return False
+        self._counts[name] = count + 1
+        return True
+
+    def end(self, name: str) -> None:
+        count = self._counts.pop(name)
+        if count > 1:
+            self._counts[name] = count - 1
 
 
 class LockOuts:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import app
 from app.audit.author import chains_to_adopt, open_author
@@ -26,21 +26,28 @@ from app.inference.microbatch import MicroBatcher
 from app.inference.scoring import score_with_tails
 from app.observability import Metrics, make_metrics
 from app.runtime.authentication import Authenticator
-from app.runtime.batches import BatchLane
 from app.runtime.checkpoints import Checkpoints
 from app.runtime.credentials import Keyring, KeyUses, check_exposure, check_login
-from app.runtime.drawing import DrawingThread
 from app.runtime.idempotent_answers import IdempotentAnswers
 from app.runtime.issuer_keys import IssuerKeys
 from app.runtime.issuers import read_issuers
 from app.runtime.models import Backend, LoadedModels, choose_backend
 from app.runtime.poller import DatabasePoller
-from app.runtime.rasteriser import Rasteriser
-from app.runtime.rate_limits import LockOuts, RateLimiter
+from app.runtime.rate_limits import InFlight, LockOuts, RateLimiter
 from app.runtime.tokens import TokenVerifier
-from app.runtime.verification import VerificationState
+from app.runtime.workers import BatchLane, DrawingThread, Rasteriser
 from app.schemas.answers import ServiceInfo
 from app.settings import Settings
+
+VerificationOutcome = Literal["pending", "off", "intact", "tampered", "not_permitted", "failed"]
+
+
+@dataclass(slots=True)
+class VerificationState:
+    """What the scheduled verification of the audit found last, for readiness and the metrics."""
+
+    outcome: VerificationOutcome = "pending"  # of the last run
+    last_intact: float = 0.0  # Unix time; 0: not since the start
 
 
 @dataclass(slots=True)
@@ -64,6 +71,7 @@ class Runtime:
     uses: KeyUses = field(init=False)
     authenticator: Authenticator = field(init=False)
     limiter: RateLimiter = field(init=False)
+    in_flight: InFlight = field(default_factory=InFlight)
     lock_outs: LockOuts = field(default_factory=LockOuts)
     batcher: MicroBatcher[Scored] = field(init=False)
     batches: BatchLane = field(init=False)

@@ -21,8 +21,7 @@ from app.audit.records import NewRecord
 from app.database.checkpoints import may_read_audit
 from app.errors import CouldNotCheck
 from app.observability import describe_failure
-from app.runtime.runtime import Runtime
-from app.runtime.verification import VerificationOutcome
+from app.runtime.runtime import Runtime, VerificationOutcome
 from app.services.verify_audit import verify_audit
 from app.settings import Settings
 

@@ -4,9 +4,8 @@
     route.py      route class: authorise first, then strict JSON     resolver.py        fast resolution of dependencies
     security.py   security scheme, scopes, caller, throttle          middleware.py      request id, headers, metrics
     openapi.py    the OpenAPI document                               error_handlers.py  from errors to problem+json
-    server.py     uvicorn, with a graceful shutdown                  guide.py           docs/ as pages at /guide
-    protocol.py   deadlines and limits while a request arrives       markdown_page.py   Markdown as a page
-    assets.py     files of the pages: compressed, with ETag          card_page.py       a model card as a page
+    server.py     uvicorn: deadlines, limits, graceful shutdown      guide.py           docs/ as pages at /guide
+    assets.py     files of the pages: compressed, with ETag          markdown_page.py   Markdown as a page
     static/       the calculator and the files of our own pages
 
 `schemas` validates requests and documents responses, `services` does the work; SQL and models are below those. To add a

@@ -25,7 +25,7 @@ from app.schemas.problem import MEDIA_TYPE, ProblemException, ProblemKind, probl
 from app.schemas.validation import CODES, field_error, field_errors
 from app.web import markdown_page
 from app.web.accept import preferred
-from app.web.security import runtime_of, throttle, throttle_anonymous
+from app.web.security import runtime_of, throttle
 
 RETRY_SECONDS = "1"
 HTML = "text/html"
@@ -49,6 +49,7 @@ PROBLEM_OF: Mapping[type[NormalcyError], ProblemKind] = {
     errors.AuditUnavailable: problems.NOT_AUDITED,
     errors.AuditQueueFull: problems.QUEUE_FULL,
     errors.ScoringQueueFull: problems.QUEUE_FULL,
+    errors.TooManyBatches: problems.QUEUE_FULL,
     errors.StillAnswering: problems.STILL_ANSWERING,
     errors.IdempotencyKeyReused: problems.KEY_REUSED,
     errors.DatabaseUnavailable: problems.NOT_AUDITED,
@@ -80,6 +81,7 @@ PROBLEM_OF: Mapping[type[NormalcyError], ProblemKind] = {
 DETAIL_OF: Mapping[type[NormalcyError], str] = {
     errors.DatabaseUnavailable: "The database cannot be reached or did not answer in time. Try again shortly.",
     errors.RecordUnreadable: "It is encrypted, and this service does not have its key. The operator has to set it.",
+    errors.TooManyBatches: "Too many batches are in progress: yours, or those of all callers. Try again shortly.",
     errors.SiteNotServed: "The current version of this site cannot be used. GET /health/ready says why.",
 }
 FRAMEWORK_PROBLEM_OF = {404: problems.UNKNOWN_ROUTE, 405: problems.METHOD_NOT_ALLOWED}
@@ -112,7 +114,7 @@ async def handle_problem_exception(request: Request, error: ProblemException) ->
 
 async def handle_framework_exception(request: Request, error: HTTPException) -> Response:
     """An unknown route, or a method that the route does not have."""
-    await throttle_anonymous(request.scope)
+    await throttle(request.scope)
     return _response(request, framework_exception(error))
 
 
@@ -148,8 +150,8 @@ async def _refuse(request: Request, error: ProblemException) -> Response:
     if request.scope["route"].required_scopes:
         runtime = runtime_of(request.scope)
         runtime.refusals.record(_refusal_record(request, error), principal not in (ANONYMOUS, LOOPBACK))
-    if principal is ANONYMOUS or error.problem is problems.OVER_RATE:
-        await throttle(request.scope, principal.name)
+    if error.problem.status < 500:  # otherwise it is not the caller's mistake
+        await throttle(request.scope)
     return _response(request, error)
 
 

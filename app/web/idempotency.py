@@ -7,9 +7,11 @@ because somebody got a patient's score once more. Only answers are stored: a ref
 import hashlib
 import re
 from collections.abc import Awaitable, Callable
+from typing import Annotated
 
 import msgspec
-from fastapi import Request
+from fastapi import Header, Request
+from pydantic.json_schema import SkipJsonSchema
 from starlette.responses import Response
 
 from app.formats.response import encode
@@ -17,20 +19,33 @@ from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.schemas import problem as problems
 from app.schemas.problem import ProblemException
-from app.web.route import JSON, encoded_response
+from app.web.route import IDEMPOTENCY_KEY, JSON, encoded_response
 
-HEADER = b"idempotency-key"
-KEY = re.compile(rb"[\x21-\x7e]{1,255}")
+KEY = re.compile(r"[\x21-\x7e]{1,255}")
 NOT_A_KEY = "Idempotency-Key must have 1 to 255 printable ASCII characters without spaces."
 REPLAYED = {"Idempotent-Replayed": "true"}
 IDEMPOTENT = (problems.STILL_ANSWERING, problems.KEY_REUSED, problems.ERASED)
+IdempotencyKey = Annotated[
+    str | SkipJsonSchema[None],
+    Header(
+        alias=IDEMPOTENCY_KEY,
+        description="1 to 255 printable ASCII characters, new for each request. A request that is repeated with it "
+        "within 24 hours gets the same response and is not scored again.",
+        json_schema_extra={"minLength": 1, "maxLength": 255},
+        openapi_examples={"UUID": {"value": "5f8f1c1e-6a5b-4c62-9d0f-0c8d3b6f2a11"}},
+    ),
+]
 
 
 async def answer_once(
-    request: Request, runtime: Runtime, caller: Caller, subject: str | None, work: Callable[[], Awaitable[object]]
+    request: Request,
+    runtime: Runtime,
+    caller: Caller,
+    key: str | None,
+    subject: str | None,
+    work: Callable[[], Awaitable[object]],
 ) -> Response:
     """The response of `work`; with an Idempotency-Key that was answered already, the stored one."""
-    key = next((value for name, value in request.scope["headers"] if name == HEADER), None)
     if key is None:
         return encoded_response(await work())
     if not KEY.fullmatch(key):
@@ -41,7 +56,9 @@ async def answer_once(
 
     fingerprint = await _fingerprint(request)
     patient = runtime.hasher.hash(subject) if subject else None
-    answer = await runtime.answers.answer(caller.principal, key, fingerprint, encoded, caller.deadline, patient)
+    answer = await runtime.answers.answer(
+        caller.principal, key.encode(), fingerprint, encoded, caller.deadline, patient
+    )
     if answer.is_repeated:
         original = {"repeats": msgspec.json.decode(answer.body)["request_id"]}
         record = caller.new_record("read", runtime.clock(), input=original, output={"records": 0})

@@ -1,4 +1,4 @@
-"""Plain ASGI middleware: HEAD requests; request ids, response headers, metrics, defects and limits on headers."""
+"""Plain ASGI middleware: HEAD; request ids, response headers, metrics, defects, limits on headers; other origins."""
 
 import re
 import time
@@ -13,9 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.observability import Metrics, describe_failure
 from app.schemas import problem as problems
 from app.schemas.problem import ProblemException
-from app.web.cors import CrossOrigin
 from app.web.error_handlers import problem_response
-from app.web.security import THROTTLED_SECONDS, runtime_of, throttle_anonymous
+from app.web.security import IN_FLIGHT, THROTTLED_SECONDS, runtime_of, throttle
 
 MAX_HEADER_BYTES = 16 * 1024  # bytes of address, names and values, with 4 for the separators of each
 MAX_HEADERS = 100
@@ -30,6 +29,15 @@ SECURITY_HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"cross-origin-resource-policy": b"same-origin",
 }
+
+NO_CONTENT = 204
+PREFLIGHT_HEADERS = [
+    (b"access-control-allow-methods", b"GET, POST"),
+    (b"access-control-allow-headers", b"Authorization, Content-Type, Idempotency-Key, X-Request-ID"),
+    (b"access-control-max-age", b"600"),
+]
+EXPOSED = (b"access-control-expose-headers", b"X-Request-ID, Retry-After, RateLimit, RateLimit-Policy")
+VARY = (b"vary", b"Origin")
 
 
 def add_middleware(app: FastAPI, cors_origins: Sequence[str]) -> None:
@@ -96,12 +104,14 @@ class RequestContext:
                 response = problem_response(ProblemException(problems.DEFECT), request_id.decode())
                 await response(scope, receive, send_with_headers)
         finally:
+            if (caller := scope["state"].get(IN_FLIGHT)) is not None:
+                runtime.in_flight.end(caller)
             seconds = time.perf_counter() - began - scope.get(THROTTLED_SECONDS, 0.0)
             _count(runtime.metrics, scope, status, seconds)
 
 
 async def _refuse_headers(scope: Scope, receive: Receive, send: Send) -> None:
-    await throttle_anonymous(scope)
+    await throttle(scope)
     response = problem_response(ProblemException(problems.HEADERS_TOO_LARGE), scope["state"]["request_id"])
     await response(scope, receive, send)
 
@@ -130,3 +140,41 @@ def _request_id(scope: Scope) -> bytes:
 
 def new_request_id() -> bytes:
     return str(uuid_utils.uuid7()).encode()
+
+
+class CrossOrigin:
+    """Requests of pages of other origins (CORS). Only added where the operator lists origins.
+
+    A listed origin's page may send requests and read responses. It has to send its credential itself: cookies play no
+    part, so `Access-Control-Allow-Credentials` is never sent, and neither is `*`.
+    """
+
+    def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
+        self.app, self._origins = app, frozenset(origin.encode() for origin in origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        origin = headers.get(b"origin", b"")
+        if origin not in self._origins:  # a browser then keeps the response from the page
+            await self.app(scope, receive, _adding(send, [VARY]))
+            return
+        allowed = (b"access-control-allow-origin", origin)
+        if scope["method"] == "OPTIONS" and b"access-control-request-method" in headers:
+            await send(
+                {"type": "http.response.start", "status": NO_CONTENT, "headers": [allowed, VARY, *PREFLIGHT_HEADERS]}
+            )
+            await send({"type": "http.response.body"})
+            return
+        await self.app(scope, receive, _adding(send, [allowed, VARY, EXPOSED]))
+
+
+def _adding(send: Send, added: list[tuple[bytes, bytes]]) -> Send:
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], *added]
+        await send(message)
+
+    return send_with_headers

@@ -94,15 +94,6 @@ REQUEST_HEADER: Json = {
     "schema": {"type": "string"},
     "example": "echo-lab-7.2026-11-15",
 }
-IDEMPOTENCY_HEADER: Json = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "description": "1 to 255 printable ASCII characters, new for each request. A request that is repeated with it "
-    "within 24 hours gets the same response and is not scored again.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
-    "example": "5f8f1c1e-6a5b-4c62-9d0f-0c8d3b6f2a11",
-}
 RESPONSE_HEADER: Json = {
     "description": "The id of this request: yours if it was valid, otherwise a new UUIDv7.",
     "required": True,
@@ -171,7 +162,7 @@ def document(application: FastAPI, runtime: Runtime) -> Json:
     components = schema["components"]
     problem = Problem.model_json_schema(ref_template=SCHEMAS + "{model}")
     components["schemas"] |= {**problem.pop("$defs"), Problem.__name__: problem}
-    components["parameters"] = {"RequestId": REQUEST_HEADER, "IdempotencyKey": IDEMPOTENCY_HEADER}
+    components["parameters"] = {"RequestId": REQUEST_HEADER}
     components["headers"] = {"RequestId": RESPONSE_HEADER, "RetryAfter": RETRY_AFTER, "Challenge": CHALLENGE}
     components["schemas"] |= _batch_schemas()
     for operation in _operations(schema):
@@ -203,8 +194,6 @@ def _complete(operation: Json) -> None:
     if "422" in responses and MEDIA_TYPE not in responses["422"]["content"]:
         del responses["422"]
     operation.setdefault("parameters", []).append({"$ref": "#/components/parameters/RequestId"})
-    if str(problems.STILL_ANSWERING.status) in responses:
-        operation["parameters"].append({"$ref": "#/components/parameters/IdempotencyKey"})
     for status, response in responses.items():
         headers = response.setdefault("headers", {})
         headers["X-Request-ID"] = {"$ref": "#/components/headers/RequestId"}

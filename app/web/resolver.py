@@ -2,8 +2,9 @@
 
 FastAPI works out for every request what a route declares, and opens two exit stacks; that costs more than a score. The
 declarations never change while the service runs, so `compile_route` turns them into a list of calls once. It supports
-what the routes of this service use: async dependencies without `yield`, path and query parameters, one JSON body, and
-endpoints that return a `Response`. For anything else it returns None, and FastAPI handles the route itself.
+what the routes of this service use: async dependencies without `yield`, path and query parameters, optional headers,
+one JSON body, and endpoints that return a `Response`. For anything else it returns None, and FastAPI handles the route
+itself.
 
 `create_app(settings, precompiled=False)` leaves everything to FastAPI. `make plain-test` runs the tests of all services
 without this module.
@@ -15,7 +16,7 @@ from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
 from fastapi import Request
-from fastapi._compat import ModelField
+from fastapi._compat import ModelField, field_annotation_is_sequence
 from fastapi.dependencies.models import Dependant
 from fastapi.dependencies.utils import get_typed_return_annotation, request_params_to_args
 from fastapi.exceptions import RequestValidationError
@@ -38,6 +39,7 @@ class Step:
     constants: tuple[tuple[str, Any], ...]
     request_name: str | None
     path: list[ModelField]
+    headers: list[ModelField]
     query: list[ModelField]
     body: list[ModelField]
 
@@ -100,6 +102,7 @@ def _add(dependant: Dependant, steps: list[Step], indexes: dict[Any, int]) -> in
             constants=constants,
             request_name=dependant.request_param_name or dependant.http_connection_param_name,
             path=dependant.path_params,
+            headers=dependant.header_params,
             query=dependant.query_params,
             body=dependant.body_params,
         )
@@ -111,7 +114,7 @@ def _add(dependant: Dependant, steps: list[Step], indexes: dict[Any, int]) -> in
 def _is_unsupported(dependant: Dependant, call: Callable[..., Any]) -> bool:
     is_async = iscoroutinefunction(call) or iscoroutinefunction(type(call).__call__)
     others = (
-        dependant.header_params,
+        any(_is_required_or_list(field) for field in dependant.header_params),
         dependant.cookie_params,
         dependant.websocket_param_name,
         dependant.response_param_name,
@@ -135,10 +138,11 @@ def _compile(step: Step) -> Call:
             arguments[request_name] = request
         return _failed() if errors and FAILED in arguments.values() else call(**arguments)
 
-    if not (step.path or step.query or step.body):
+    if not (step.path or step.headers or step.query or step.body):
         return run
 
     readers = [_path_reader(field) for field in step.path] + [_body_reader(field) for field in step.body]
+    readers += [_header_reader(field) for field in step.headers]
 
     def run_with_parameters(request: Request, body: Any, results: list[Any], errors: list[Any]) -> Awaitable[Any]:
         arguments, found = constants.copy(), len(errors)
@@ -176,6 +180,24 @@ def _path_reader(field: ModelField) -> Reader:
     def read(request: Request, body: Any, arguments: dict[str, Any]) -> Sequence[Any]:
         arguments[name], invalid = field.validate(request.path_params[alias], loc=loc)
         return invalid
+
+    return read
+
+
+def _is_required_or_list(header: ModelField) -> bool:
+    return header.field_info.is_required() or field_annotation_is_sequence(header.field_info.annotation)
+
+
+def _header_reader(field: ModelField) -> Reader:
+    name, sent_as, loc = field.name, field.alias.lower().encode(), ("header", field.alias)
+
+    def read(request: Request, body: Any, arguments: dict[str, Any]) -> Sequence[Any]:
+        for key, value in request.scope["headers"]:
+            if key == sent_as:
+                arguments[name], invalid = field.validate(value.decode("latin-1"), loc=loc)
+                return invalid
+        arguments[name] = field.get_default()
+        return ()
 
     return read
 

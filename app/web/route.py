@@ -2,7 +2,8 @@
 
 FastAPI reads the body before it resolves dependencies, takes any JSON that Python's parser takes, and lets unknown
 query parameters pass. `ApiRoute` changes that at the documented extension point (`APIRoute.get_route_handler`), so that
-requests are refused in this order: 401 or 403, 415, 413, 400, 422. Endpoints, parameters and dependencies are those of
+requests are refused in this order: 401 or 403, 415, 413, 400, 422; headers that are invalid by themselves (400) come
+before the body. Endpoints, parameters and dependencies are those of
 ordinary FastAPI.
 """
 
@@ -10,11 +11,12 @@ import re
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from fastapi import FastAPI, Request, params
+from fastapi import Request, params
 from fastapi.dependencies.models import Dependant
 from fastapi.dependencies.utils import get_flat_params, solve_dependencies
-from fastapi.routing import APIRoute, iter_route_contexts
-from starlette.requests import ClientDisconnect
+from fastapi.routing import APIRoute
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -27,9 +29,14 @@ from app.schemas.problem import ProblemException
 from app.schemas.validation import field_error
 from app.web.resolver import Endpoint, compile_route
 from app.web.security import access_check, required_scopes
+from app.web.streaming import whole_body
 
 MAX_BODY_BYTES = 16 * 1024  # bytes; the longest acceptable scoring request has about 1 kB
 JSON = "application/json"
+IDEMPOTENCY_KEY = "Idempotency-Key"
+NOT_IDEMPOTENT = (
+    "This route does not take an Idempotency-Key: a repeated request would be answered, and recorded, again."
+)
 API_PREFIX = "/v1/"  # elsewhere a browser, a proxy or a probe may add parameters of its own
 _JSON_TYPE = re.compile(rb'application/json(?:\s*;\s*charset="?utf-8"?)?\s*', re.IGNORECASE)
 
@@ -38,9 +45,8 @@ class StrictRequest(Request):
     """A request whose body is read up to a limit, as JSON that has exactly one meaning."""
 
     async def body(self) -> bytes:
-        """Counted while it arrives, so that nothing larger is ever held in memory."""
         if not hasattr(self, "_body"):
-            self._body = await self._read(MAX_BODY_BYTES)
+            self._body = await whole_body(self, MAX_BODY_BYTES, problems.BODY_TOO_LARGE)
         return self._body
 
     async def json(self) -> Any:
@@ -50,21 +56,6 @@ class StrictRequest(Request):
                 raise ProblemException(problems.WRONG_MEDIA_TYPE)
             self._json = strict_json.loads(await self.body())
         return self._json
-
-    async def _read(self, largest: int) -> bytes:
-        announced = dict(self.scope["headers"]).get(b"content-length", b"")
-        if announced.isdigit() and int(announced) > largest:
-            raise ProblemException(problems.BODY_TOO_LARGE)
-        body, more = b"", True
-        while more:
-            message = await self.receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > largest:
-                raise ProblemException(problems.BODY_TOO_LARGE)
-        return body
 
 
 class ApiRoute(APIRoute):
@@ -83,10 +74,13 @@ class ApiRoute(APIRoute):
         self.required_scopes = required_scopes(check)
         access_only = Dependant(dependencies=[check], path=self.path)
         has_body = self.body_field is not None
-        query_names = _query_names(self.dependant)
+        query_names = _names(self.dependant, params.Query)
         is_api = self.path.startswith(API_PREFIX)
+        refuses_key = self.method != "GET" and IDEMPOTENCY_KEY not in _names(self.dependant, params.Header)
 
         async def read_strictly(request: Request) -> None:
+            if refuses_key and IDEMPOTENCY_KEY in request.headers:
+                raise ProblemException(problems.BAD_REQUEST, detail=NOT_IDEMPOTENT)
             if has_body:
                 await request.json()
             if is_api and request.scope["query_string"]:
@@ -119,14 +113,8 @@ class ApiRoute(APIRoute):
         await response(scope, receive, send)
 
 
-def api_routes(application: FastAPI) -> list[ApiRoute]:
-    """All routes in the order in which they are matched."""
-    routes = (context.original_route for context in iter_route_contexts(application.routes))
-    return [route for route in routes if isinstance(route, ApiRoute)]
-
-
-def _query_names(dependant: Dependant) -> tuple[str, ...]:
-    return tuple(param.alias for param in get_flat_params(dependant) if isinstance(param.field_info, params.Query))
+def _names(dependant: Dependant, kind: type[params.Param]) -> tuple[str, ...]:
+    return tuple(param.alias for param in get_flat_params(dependant) if isinstance(param.field_info, kind))
 
 
 def _refuse_unknown_query(request: Request, known: tuple[str, ...]) -> None:
@@ -135,6 +123,18 @@ def _refuse_unknown_query(request: Request, known: tuple[str, ...]) -> None:
         allowed = f"Known query parameters, each at most once: {', '.join(known)}."
         message = allowed if known else "This route takes no query parameters."
         raise InvalidInput([field_error("unknown_field", "(query)", message)])
+
+
+def whole_number(low: int, high: int) -> BeforeValidator:
+    """Of a parameter: Python would also take 1_0, other scripts' digits and spaces."""
+
+    def check(text: object) -> int:
+        digits = str(text)
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(high)) and low <= int(digits) <= high):
+            raise PydanticCustomError("out_of_range", f"must be a whole number from {low} to {high}.")
+        return int(digits)
+
+    return BeforeValidator(check)
 
 
 def encoded_response(payload: object) -> Response:

@@ -6,13 +6,13 @@ While neither an API key nor a JWT issuer exists, the service listens on a loopb
 must name this machine: otherwise a web page could point its own host name at 127.0.0.1 and read the responses (DNS
 rebinding). If the request target names a host too (`GET http://host/path`), both must be this machine.
 
-Refusals of anonymous callers, and of callers over their rate, are throttled, so that a flood of them costs little.
+Refusals are throttled for each caller, and for all anonymous callers together, so that a flood of them costs little.
 """
 
 import asyncio
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 from fastapi import Depends, Request, Security
 from fastapi.dependencies.models import Dependant
@@ -20,11 +20,11 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityS
 from starlette.types import Scope
 
 from app.runtime.credentials import ANONYMOUS, LOOPBACK, Caller, Principal
-from app.runtime.loopback import is_loopback
 from app.runtime.rate_limits import MAX_TRACKED, OverRate
 from app.runtime.runtime import Runtime
 from app.schemas import problem as problems
 from app.schemas.problem import ProblemException
+from app.settings import is_loopback
 
 LOCAL_NAMES = (b"localhost", b"127.0.0.1", b"[::1]")
 HTTP_PORT = 80
@@ -32,11 +32,13 @@ NOT_LOCAL = "While no credential is required, the Host header must name this mac
 # Headers that decide who is calling or how the body is read are ambiguous if they are sent twice.
 SENT_ONCE = {b"host", b"content-type", b"content-length", b"authorization", b"idempotency-key"}
 LOCKED_OUT = "This credential was refused too often. Wait as many seconds as `Retry-After` says, and correct it."
+TOO_MANY_IN_FLIGHT = "Too many of your requests are still being answered. Send more when some of them have ended."
 REPEATED = "Host, Content-Type, Content-Length, Authorization and Idempotency-Key may each be sent only once."
 
-PER_SECOND = 100  # refusals of one caller over its rate, or of all anonymous callers together
+PER_SECOND = 100  # refusals of one caller, or of all anonymous callers together
 BURST = 100  # after a quiet second so many leave at once
 MAX_DELAY_SECONDS = 2.0
+IN_FLIGHT = "in_flight"  # in the state: the caller whose request is counted
 THROTTLED_SECONDS = "throttled_seconds"  # in the scope: how long the response waited, which is not processing time
 
 bearer = HTTPBearer(
@@ -111,12 +113,14 @@ def required_scopes(check: Dependant) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(check.parent_oauth_scopes or ()), *(check.own_oauth_scopes or ())]))
 
 
-async def has_valid_credential(scope: Scope) -> bool:
-    """Whether the request carries a valid credential, whatever route it is for."""
+async def _sender(scope: Scope) -> Principal:
+    """Whose credential a request carries that no route has checked."""
     sent = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
     scheme, _, token = sent.partition(" ")
+    if scheme.lower() != "bearer":
+        return ANONYMOUS
     runtime = runtime_of(scope)
-    return scheme.lower() == "bearer" and await runtime.authenticator.is_valid(token.strip(), runtime.clock())
+    return await runtime.authenticator.owner(token.strip(), runtime.clock()) or ANONYMOUS
 
 
 async def _admit(
@@ -136,15 +140,23 @@ async def _admit(
     elif required and credentials is not None:
         principal = await authenticator.principal(credentials.credentials.strip(), runtime.clock()) or ANONYMOUS
     state["principal"] = principal
-    if not required <= principal.scopes:
-        if principal is not ANONYMOUS:
-            authenticator.count("scope_missing")
-            raise ProblemException(problems.SCOPE_MISSING)
+    if required and principal is ANONYMOUS:
         _refuse_credential(runtime, request.scope, credentials)
-    if required and principal is not LOOPBACK and (over := runtime.limiter.take(principal.name)):
-        raise _over_rate(over)
+    if required and principal is not LOOPBACK:
+        _limit(runtime, principal.name, state)
+    if not required <= principal.scopes:
+        authenticator.count("scope_missing")
+        raise ProblemException(problems.SCOPE_MISSING)
     state["granted"] = required
     return principal
+
+
+def _limit(runtime: Runtime, name: str, state: dict[str, Any]) -> None:
+    if over := runtime.limiter.take(name):
+        raise _over_rate(over)
+    if not runtime.in_flight.begin(name):
+        raise ProblemException(problems.OVER_RATE, detail=TOO_MANY_IN_FLIGHT)
+    state[IN_FLIGHT] = name  # until the response was sent, see `middleware`
 
 
 def _refuse_credential(runtime: Runtime, scope: Scope, credentials: HTTPAuthorizationCredentials | None) -> NoReturn:
@@ -200,15 +212,15 @@ def _refuse_foreign_host(scope: Scope, listening: str) -> None:
 
 
 class Throttle:
-    """Spaces out the refusals of a caller. Only its own connections wait; a mistyped key goes unnoticed.
+    """Spaces out the refusals of a caller. Only its own connections wait; a few mistakes go unnoticed.
 
-    Without it, a caller that sends its next request on every 429 keeps the event loop as busy as with scores.
+    Without it, a caller that sends its next request on every refusal keeps the event loop as busy as with scores.
     """
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}  # by caller: when the last response that was scheduled leaves
 
-    def delay(self, now: float, caller: str = ANONYMOUS.name) -> float:
+    def delay(self, now: float, caller: str) -> float:
         """Seconds until the next response may leave."""
         step = 1 / PER_SECOND
         last = min(max(self._last.get(caller, 0.0), now - BURST * step) + step, now + MAX_DELAY_SECONDS)
@@ -218,14 +230,12 @@ class Throttle:
         return max(last - now, 0.0)
 
 
-async def throttle(scope: Scope, caller: str = ANONYMOUS.name) -> None:
-    delay = scope["app"].state.throttle.delay(asyncio.get_running_loop().time(), caller)
+async def throttle(scope: Scope) -> None:
+    """Delays a refusal, also one before any route has authenticated the caller."""
+    caller = scope["state"].get("principal") or await _sender(scope)
+    if caller is LOOPBACK:
+        return  # the person at this machine, who has no rate either
+    delay = scope["app"].state.throttle.delay(asyncio.get_running_loop().time(), caller.name)
     if delay and not runtime_of(scope).is_draining:
         scope[THROTTLED_SECONDS] = delay
         await asyncio.sleep(delay)
-
-
-async def throttle_anonymous(scope: Scope) -> None:
-    """For refusals before any route has authenticated the caller."""
-    if not await has_valid_credential(scope):
-        await throttle(scope)

@@ -1,4 +1,4 @@
-"""Bodies of batches: read whole up to a limit or as a stream, and responses that leave while the request arrives.
+"""Bodies, read whole up to a limit or as a stream, and responses that leave while the request arrives.
 
 A stream has idle deadlines only. The client sets the pace: while it does not read, nothing more is read from it.
 """
@@ -14,13 +14,12 @@ from starlette.types import Receive, Scope, Send
 
 from app.errors import NormalcyError
 from app.observability import describe_failure
-from app.schemas import problem as problems
-from app.schemas.problem import ProblemException, problem_body
+from app.schemas.problem import ProblemException, ProblemKind, problem_body
 from app.web.error_handlers import problem_exception
 
 Json = dict[str, Any]
 
-IDLE_DEADLINE = "idle_deadline"  # in the scope: a function of the protocol, see `app.web.protocol`
+IDLE_DEADLINE = "idle_deadline"  # in the scope: a function of the protocol, see `app.web.server`
 
 
 def use_idle_deadline(request: Request) -> None:
@@ -40,16 +39,16 @@ async def chunks(request: Request) -> AsyncIterator[bytes]:
         more = message.get("more_body", False)
 
 
-async def whole_body(request: Request, largest: int) -> bytes:
-    """Counted while it arrives, so that nothing larger is ever held in memory."""
-    announced = request.headers.get("content-length", "")
+async def whole_body(request: Request, largest: int, too_large: ProblemKind) -> bytes:
+    """Counted while it arrives, so that nothing larger is ever held in memory. Raises ClientDisconnect."""
+    announced = dict(request.scope["headers"]).get(b"content-length", b"")
     if announced.isdigit() and int(announced) > largest:
-        raise ProblemException(problems.BATCH_TOO_LARGE)
+        raise ProblemException(too_large)
     body = bytearray()
     async for chunk in chunks(request):
         body += chunk
         if len(body) > largest:
-            raise ProblemException(problems.BATCH_TOO_LARGE)
+            raise ProblemException(too_large)
     return bytes(body)
 
 

@@ -1,6 +1,6 @@
 """The load generator, a process of its own: keep-alive connections that send the next request on each answer.
 
-    python -m tests.campaigns.load_client PORT CONNECTIONS SECONDS [KEY]
+    python -m tests.campaigns.load_client PORT CONNECTIONS SECONDS [KEY [PATH]]
 
 Prints {"answers", "seconds", "errors", "p50_ms", "p99_ms"} as JSON. It checks the status and the length of an
 answer and nothing else, so that it takes little processor time beside the server.
@@ -16,16 +16,16 @@ from typing import Any, cast
 
 import uvloop
 
-from tests.campaigns.messages import CONTENT_LENGTH, score_request
+from tests.campaigns.messages import CONTENT_LENGTH, PATH, score_request
 
 MEASUREMENTS = 512  # different ones
 CONVENTION = {"edge": "leading", "phase": "end-diastole", "modality": "TTE"}
 
 
-def requests(port: int, key: str = "", seed: int = 1) -> list[bytes]:
+def requests(port: int, key: str = "", path: str = PATH, seed: int = 1) -> list[bytes]:
     rng = random.Random(seed)  # noqa: S311 - not for secrets
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    return [score_request(port, measurement(rng), **headers) for _ in range(MEASUREMENTS)]
+    return [score_request(port, measurement(rng), path, **headers) for _ in range(MEASUREMENTS)]
 
 
 def measurement(rng: random.Random) -> dict[str, Any]:
@@ -90,8 +90,8 @@ class Client(asyncio.Protocol):
         self._next += 1
 
 
-async def run_load(port: int, connections: int, seconds: float, key: str = "") -> dict[str, float]:
-    loop, queries = asyncio.get_running_loop(), requests(port, key)
+async def run_load(port: int, connections: int, seconds: float, key: str = "", path: str = PATH) -> dict[str, float]:
+    loop, queries = asyncio.get_running_loop(), requests(port, key, path)
     began = time.perf_counter()
     tally = Tally(began + seconds)
     waiting: list[asyncio.Future[None]] = []

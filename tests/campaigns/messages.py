@@ -9,11 +9,11 @@ PATH = "/v1/sites/SoV/score"
 CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
 
 
-def score_request(port: int, body: dict[str, Any], **headers: str) -> bytes:
+def score_request(port: int, body: dict[str, Any], path: str = PATH, **headers: str) -> bytes:
     """An underscore in the name of a header stands for a hyphen."""
     content = json.dumps(body).encode()
     lines = [
-        f"POST {PATH} HTTP/1.1",
+        f"POST {path} HTTP/1.1",
         f"Host: 127.0.0.1:{port}",
         "Content-Type: application/json",
         *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items()),

@@ -4,6 +4,7 @@ No cluster runs them here. A validator with the schemas of Kubernetes checks eac
 installed, what it builds of them; a ServiceMonitor, whose schema is not part of Kubernetes, is checked by hand.
 """
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -18,14 +19,16 @@ from app.errors import InvalidSettings
 from app.settings import TABLE, load_settings
 from app.web import server
 from app.web.app import ROUTES
+from app.web.routes import batch
+from app.web.server import IDLE_SECONDS, READING_SECONDS
 from tests.deploy.manifests import KUBERNETES, Manifest, built, documents, kustomize_command, listed_files, pod_spec
 from tests.deploy.manifests import resources as listed_resources
 
-BASE, EXAMPLE = KUBERNETES / "base", KUBERNETES / "example"
+BASE, EXAMPLE, ISSUERS = (KUBERNETES / name for name in ("base", "example", "issuers"))
 OPERATOR = "monitoring.coreos.com/v1"
 # The oldest release that has autoscaling/v2 and policy/v1 and is still widely run, and the newest known here.
 VERSIONS = ["1.25", "1.37"]
-RESOURCES = listed_resources(EXAMPLE)
+RESOURCES = [*listed_resources(EXAMPLE), *listed_resources(ISSUERS)]
 PODS = {manifest["metadata"]["name"]: spec for manifest in RESOURCES if (spec := pod_spec(manifest))}
 SECRETS = {
     "normalcy-service": {"database_url", "subject_key", "audit_key", "signing_key", "database_ca"},
@@ -105,7 +108,7 @@ class TestSchemas:
                 assert only["envFrom"] == [{"configMapRef": {"name": settings[0]["metadata"]["name"]}}]
 
     def test_no_file_is_forgotten(self) -> None:
-        listed = set(listed_files(EXAMPLE))
+        listed = {*listed_files(EXAMPLE), *listed_files(ISSUERS)}
         assert {file.resolve() for file in KUBERNETES.rglob("*.yaml")} == listed
 
 
@@ -250,18 +253,46 @@ class TestNetwork:
         assert "ingress" not in policy
         assert [{port["port"] for port in rule["ports"]} for rule in policy["egress"]] == [{53}, {5432}]
 
+    def test_with_issuers_the_service_alone_also_reaches_https(self) -> None:
+        policy = named("NetworkPolicy", "normalcy-issuers")["spec"]
+        assert self.selected(policy["podSelector"]["matchLabels"]) == {"normalcy"}
+        assert policy["policyTypes"] == ["Egress"]
+        assert [rule["ports"] for rule in policy["egress"]] == [[{"port": 443, "protocol": "TCP"}]]
+
+    def test_the_component_for_issuers_adds_to_an_overlay(self, tmp_path: Path) -> None:
+        command = kustomize_command()
+        if command is None:
+            pytest.skip("neither kustomize nor kubectl is installed: the file was validated by itself")
+        listing = {"resources": [os.path.relpath(BASE, tmp_path)], "components": [os.path.relpath(ISSUERS, tmp_path)]}
+        (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(listing))
+        found = built(command, tmp_path)
+        assert [what for one in found if (what := problem(one, VERSIONS[-1]))] == []
+        policies = {one["metadata"]["name"] for one in found if one["kind"] == "NetworkPolicy"}
+        assert policies == {"normalcy-service", "normalcy-database-only", "normalcy-issuers"}
+
     def test_the_service_is_reached_at_its_port_by_chosen_namespaces(self) -> None:
         [rule] = named("NetworkPolicy", "normalcy-service")["spec"]["ingress"]
         assert rule["ports"] == [{"port": "http", "protocol": "TCP"}]
         assert all(source["namespaceSelector"]["matchLabels"] for source in rule["from"])
 
-    def test_the_ingress_leads_to_the_service_and_repeats_no_post(self) -> None:
-        ingress = named("Ingress")
+    @pytest.mark.parametrize("name", ["normalcy", "normalcy-batches"])
+    def test_an_ingress_leads_to_the_service_and_repeats_no_post(self, name: str) -> None:
+        ingress = named("Ingress", name)
         [rule] = ingress["spec"]["rules"]
         [path] = rule["http"]["paths"]
         assert path["backend"]["service"] == {"name": "normalcy", "port": {"name": "http"}}
         retried = ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-next-upstream"]
         assert "non_idempotent" not in retried.split()
+
+    def test_streams_have_an_ingress_without_limits_of_size_and_with_longer_pauses(self) -> None:
+        ingress = named("Ingress", "normalcy-batches")
+        [path] = ingress["spec"]["rules"][0]["http"]["paths"]
+        assert (path["path"], path["pathType"]) == (batch.router.routes[0].path, "Exact")  # type: ignore[attr-defined]
+        annotations = {name.rpartition("/")[2]: value for name, value in ingress["metadata"]["annotations"].items()}
+        assert annotations["proxy-body-size"] == "0"
+        assert annotations["proxy-request-buffering"] == annotations["proxy-buffering"] == "off"
+        for direction in ("read", "send"):
+            assert int(annotations[f"proxy-{direction}-timeout"]) > max(IDLE_SECONDS, READING_SECONDS)
 
 
 class TestMonitoring:

@@ -13,8 +13,8 @@ from app.schemas.problem import ProblemException
 from app.web import error_handlers, middleware
 from app.web.error_handlers import problem_response
 from app.web.middleware import RequestContext
-from app.web.protocol import GuardedProtocol
 from app.web.route import StrictRequest
+from app.web.server import GuardedProtocol
 
 Patch = pytest.MonkeyPatch
 
@@ -101,11 +101,11 @@ MUTANTS: dict[Callable[[Patch], None], str] = {
 
 
 def _look_at_bodies(patch: Patch, look: Callable[[bytes], None]) -> None:
-    read = StrictRequest._read
+    read = StrictRequest.body
 
-    async def read_and_look(self: StrictRequest, largest: int) -> bytes:
-        body = await read(self, largest)
+    async def read_and_look(self: StrictRequest) -> bytes:
+        body = await read(self)
         look(body)
         return body
 
-    patch.setattr(StrictRequest, "_read", read_and_look)
+    patch.setattr(StrictRequest, "body", read_and_look)

@@ -10,7 +10,7 @@ from app.database.engine import Database
 from app.database.keys import NewKey, last_uses, make_key
 from app.errors import InvalidSettings
 from app.runtime.credentials import KeyRefusal, Keyring, KeyUses, Principal, check_exposure
-from app.runtime.loopback import is_loopback
+from app.settings import is_loopback
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 

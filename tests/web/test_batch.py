@@ -16,7 +16,7 @@ from app.errors import AuditUnavailable
 from app.formats.score_table import COLUMNS
 from app.services import score_batch
 from app.services.verify_audit import verify_audit
-from app.web import protocol
+from app.web import server
 from tests.web.serving import MAN, READING, STATED, Running, bearer, create_key
 
 BATCH = "/v1/batch/score"
@@ -147,8 +147,8 @@ def test_results_leave_while_items_arrive(shared: Running) -> None:
 
 
 def test_pauses_of_a_stream_are_limited_and_its_length_is_not(shared: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "REQUEST_SECONDS", 0.5)
-    monkeypatch.setattr(protocol, "IDLE_SECONDS", 1.0)
+    monkeypatch.setattr(server, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(server, "IDLE_SECONDS", 1.0)
 
     def slowly() -> Iterator[bytes]:
         for _ in range(4):
@@ -167,7 +167,7 @@ def test_pauses_of_a_stream_are_limited_and_its_length_is_not(shared: Running, m
 
 
 def test_a_client_that_does_not_read_is_cut_off(shared: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "READING_SECONDS", 0.5)
+    monkeypatch.setattr(server, "READING_SECONDS", 0.5)
     host, port = shared.url.removeprefix("http://").split(":")
     body = lines([ITEM] * 20_000)
     with socket.create_connection((host, int(port)), timeout=20) as connection:

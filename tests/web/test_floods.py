@@ -1,5 +1,8 @@
 """Callers who are refused again and again: they leave little on record, and nobody waits for them."""
 
+import socket
+from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -79,53 +82,87 @@ def test_a_known_caller_is_recorded_one_by_one_up_to_a_bound(settings: Settings,
     assert rows[-1].output["count"] == 5
 
 
-@pytest.mark.parametrize("status", [401, 404])
-def test_anonymous_callers_are_throttled_and_others_are_not(
-    settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch, status: int
-) -> None:
+REFUSED: dict[int, Callable[[bytes], bytes]] = {  # from a valid score to a request that is refused with this status
+    403: lambda score: score.replace(b"POST " + SCORE.encode(), b"GET /v1/sites"),
+    404: lambda score: score.replace(b"POST " + SCORE.encode(), b"POST /no/such/address"),
+    405: lambda score: score.replace(b"POST ", b"GET ", 1),
+    422: lambda score: score,
+    431: lambda score: score.replace(b"\r\n\r\n", b"\r\nX-Long: %s\r\n\r\n" % (b"x" * MAX_HEADER_BYTES)),
+}
+
+
+def with_key(request: bytes, key: str) -> bytes:
+    return request.replace(b"\r\n\r\n", b"\r\nAuthorization: Bearer %s\r\n\r\n" % key.encode(), 1)
+
+
+@pytest.fixture
+def every_refusal_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(security, "BURST", 0)
     monkeypatch.setattr(security, "PER_SECOND", 1e-3)
     monkeypatch.setattr(security, "MAX_DELAY_SECONDS", 4.0)
+
+
+def assert_still_waits(connection: socket.socket, status: int) -> None:
+    """Nothing has arrived; then the refusal does."""
+    connection.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        connection.recv(1)
+    connection.setblocking(True)
+    assert connection.recv(65536).startswith(b"HTTP/1.1 %d" % status)
+
+
+@pytest.mark.parametrize("status", [401, 404])
+@pytest.mark.usefixtures("every_refusal_waits")
+def test_anonymous_callers_are_throttled_and_others_are_not(settings: Settings, models_dir: Path, status: int) -> None:
     key = create_key(settings, ["score"])
     with serving(settings, models_dir) as running, closing(connect(running)) as anonymous:
         request = head(running, 2) + b"{}"
-        anonymous.sendall(request if status == 401 else request.replace(SCORE.encode(), b"/no/such/address"))
+        anonymous.sendall(request if status == 401 else REFUSED[404](request))
         assert running.score(READING, SCORE, headers=bearer(key)).status_code == 200
-        assert running.score({}, headers=bearer(key)).status_code == 422
-        assert running.client.get("/favicon.ico", headers=bearer(key)).status_code == 404
-        assert running.client.get(SCORE, headers=bearer(key)).status_code == 405
-        too_large = {**bearer(key), "X-Long": "x" * MAX_HEADER_BYTES}
-        assert running.client.get("/health/live", headers=too_large).status_code == 431
         assert running.client.get("/health/live").status_code == 200
-        anonymous.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            anonymous.recv(1)
-        anonymous.setblocking(True)
-        assert anonymous.recv(65536).startswith(b"HTTP/1.1 %d" % status)
+        assert_still_waits(anonymous, status)
         held = running.runtime.metrics.request_seconds["/v1/sites/{site}/score",]
         assert held._sum.get() < 4.0  # the wait is not the time that an answer takes
 
 
-@pytest.mark.req("REQ-106")
-def test_the_refusals_of_a_caller_over_its_rate_are_throttled_and_other_callers_are_not(
-    settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("status", REFUSED)
+@pytest.mark.req("REQ-109")
+@pytest.mark.usefixtures("every_refusal_waits")
+def test_every_kind_of_refusal_of_a_caller_with_a_key_is_throttled_and_other_callers_are_not(
+    settings: Settings, models_dir: Path, status: int
 ) -> None:
-    monkeypatch.setattr(security, "BURST", 0)
-    monkeypatch.setattr(security, "PER_SECOND", 1e-3)
-    monkeypatch.setattr(security, "MAX_DELAY_SECONDS", 4.0)
+    flooding, other = create_key(settings, ["score"]), create_key(settings, ["score"])
+    unlimited = replace(settings, rate_per_second=0)
+    with serving(unlimited, models_dir) as running, closing(connect(running)) as refused:
+        refused.sendall(with_key(REFUSED[status](head(running, 2) + b"{}"), flooding))
+        assert running.score(READING, SCORE, headers=bearer(other)).status_code == 200
+        assert running.score(READING, SCORE, headers=bearer(flooding)).status_code == 200  # only refusals wait
+        assert_still_waits(refused, status)
+
+
+@pytest.mark.req("REQ-106")
+@pytest.mark.usefixtures("every_refusal_waits")
+def test_the_refusals_of_a_caller_over_its_rate_are_throttled_and_other_callers_are_not(
+    settings: Settings, models_dir: Path
+) -> None:
     flooding, other = create_key(settings, ["score"]), create_key(settings, ["score"])
     slow = replace(settings, rate_per_second=1e-3, rate_burst=1)
     with serving(slow, models_dir) as running, closing(connect(running)) as over:
         assert running.score(READING, SCORE, headers=bearer(flooding)).status_code == 200
-        over.sendall(
-            head(running, 2).replace(b"\r\n\r\n", b"\r\nAuthorization: Bearer %s\r\n\r\n{}" % flooding.encode())
-        )
+        over.sendall(with_key(head(running, 2) + b"{}", flooding))
         assert running.score(READING, SCORE, headers=bearer(other)).status_code == 200
-        over.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            over.recv(1)
-        over.setblocking(True)
-        assert over.recv(65536).startswith(b"HTTP/1.1 429")
+        assert_still_waits(over, 429)
+
+
+def test_a_caller_with_a_few_mistakes_does_not_wait(settings: Settings, models_dir: Path) -> None:
+    """As many as a burst holds: the last response leaves without any delay."""
+    key = create_key(settings, ["score"])
+    with serving(settings, models_dir) as running:
+        mistakes = [running.score({}, headers=bearer(key)).status_code for _ in range(10)]
+        mistakes += [running.client.get("/v1/site", headers=bearer(key)).status_code for _ in range(10)]
+        assert Counter(mistakes) == {422: 10, 404: 10}
+        [due] = running.server.config.app.state.throttle._last.values()  # type: ignore[union-attr]
+        assert due < running.loop.time()  # none waited
 
 
 def test_every_caller_has_a_throttle_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,9 +176,9 @@ def test_every_caller_has_a_throttle_of_its_own(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_pace_of_refusals_is_even_after_a_burst_and_the_wait_is_bounded() -> None:
     found = Throttle()
-    delays = [found.delay(1000.0) for _ in range(security.BURST + 2 * security.PER_SECOND + 100)]
+    delays = [found.delay(1000.0, "nobody") for _ in range(security.BURST + 2 * security.PER_SECOND + 100)]
     assert delays[: security.BURST] == [0.0] * security.BURST
     assert delays[security.BURST] == pytest.approx(1 / security.PER_SECOND)
     assert delays[security.BURST + 99] == pytest.approx(100 / security.PER_SECOND)
     assert max(delays) == security.MAX_DELAY_SECONDS
-    assert found.delay(1000.0 + 60) == 0.0
+    assert found.delay(1000.0 + 60, "nobody") == 0.0

@@ -1,3 +1,5 @@
+import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -8,6 +10,11 @@ from app.clock import timestamp, utc_now
 from app.database.engine import Database
 from app.database.idempotent_answers import delete_expired
 from app.errors import AuditUnavailable
+from app.runtime.credentials import Caller
+from app.runtime.idempotent_answers import CLAIMED
+from app.runtime.runtime import Runtime
+from app.schemas.answers import ScoreResponse
+from app.schemas.requests import SiteRequest
 from app.services import score_measurements
 from app.settings import Settings
 from tests.web.serving import MAN, READING, SCORE, Running, bearer, create_key, on_database, serving
@@ -86,6 +93,33 @@ def test_an_error_frees_the_key(running: Running, monkeypatch: pytest.MonkeyPatc
     assert "Idempotent-Replayed" not in answer.headers
 
 
+def test_a_request_that_stalls_beyond_its_claim_gets_the_answer_that_was_stored_meanwhile(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score, stalled, may_go_on = score_measurements.score_measurement, threading.Event(), threading.Event()
+
+    async def stall(runtime: Runtime, caller: Caller, request: SiteRequest) -> ScoreResponse:
+        answer = await score(runtime, caller, request)
+        if caller.request_id == "first":
+            stalled.set()
+            await asyncio.to_thread(may_go_on.wait, 30)
+        return answer
+
+    monkeypatch.setattr(score_measurements, "score_measurement", stall)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(running.score, headers=ONCE | {"X-Request-ID": "first"})
+        assert stalled.wait(30)
+        running.runtime.clock = lambda: utc_now() + CLAIMED
+        again = running.score(headers=ONCE | {"X-Request-ID": "again"})
+        may_go_on.set()
+        first = waiting.result(30)
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert first.content == again.content
+    assert again.json()["request_id"] == "again"
+    assert [answer.headers.get("Idempotent-Replayed") for answer in (first, again)] == ["true", None]
+    assert {record.request_id for record in running.records("score")} == {"first", "again"}
+
+
 def test_after_a_day_the_key_is_free_and_the_answer_deleted(running: Running) -> None:
     assert running.score(headers=ONCE).status_code == 200
 
@@ -103,3 +137,16 @@ def test_what_is_no_key_is_refused(shared: Running, key: str) -> None:
     refused = shared.score(headers=[(b"Idempotency-Key", key.encode("latin-1"))])
     assert refused.status_code == 400
     assert "Idempotency-Key" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/v1/sites/SoV/chart", "/v1/batch/score"])
+def test_a_route_that_does_not_take_a_key_refuses_it(shared: Running, path: str) -> None:
+    """Ignored, it would promise that a repetition is not recorded twice."""
+    refused = shared.score(READING, path, headers=ONCE)
+    assert (refused.status_code, refused.json()["type"]) == (400, "/guide#problem-bad-request")
+    assert "does not take an Idempotency-Key" in refused.json()["detail"]
+
+
+def test_looking_something_up_may_carry_a_key(shared: Running) -> None:
+    """Some clients add one to every request; reading twice changes nothing."""
+    assert shared.client.get("/v1/sites", headers=ONCE).status_code == 200

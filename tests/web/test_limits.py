@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from app.audit import writer
+from app.inference import microbatch
+from app.runtime import rate_limits
 from app.runtime.rate_limits import MAX_FAILURES
 from app.settings import Settings
 from app.web import security
 from tests.web.serving import Running, bearer, create_key, serving
+from tests.web.test_batch_slots import Stream, wait_until
 
 
 def slowly(settings: Settings, burst: int) -> Settings:
@@ -42,11 +46,38 @@ def test_this_machine_without_a_credential_is_not_limited(settings: Settings, mo
         assert {running.client.get("/v1/sites").status_code for _ in range(10)} == {200}
 
 
-def test_a_request_without_the_scope_takes_no_token(settings: Settings, models_dir: Path) -> None:
+def test_a_request_without_the_scope_takes_a_token(settings: Settings, models_dir: Path) -> None:
     key = create_key(settings, ["score"])
-    with serving(slowly(settings, 1), models_dir) as running:
-        assert {running.client.get("/v1/sites", headers=bearer(key)).status_code for _ in range(5)} == {403}
-        assert running.score(headers=bearer(key)).status_code == 200
+    with serving(slowly(settings, 2), models_dir) as running:
+        sent = [running.client.get("/v1/sites", headers=bearer(key)).status_code for _ in range(3)]
+        assert sent == [403, 403, 429]
+        assert running.score(headers=bearer(key)).status_code == 429
+
+
+@pytest.mark.req("REQ-103")
+def test_a_caller_with_too_many_requests_in_flight_is_refused_until_some_have_ended(
+    settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rate_limits, "MAX_IN_FLIGHT", 2)
+    busy, other = (create_key(settings, ["score"]) for _ in range(2))
+    with serving(replace(settings, rate_per_second=0), models_dir) as running:
+        in_flight = [Stream(running, busy) for _ in range(2)]
+        for stream in in_flight:
+            stream.score()
+        refused = running.score(headers=bearer(busy))
+        assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+        assert refused.json()["detail"] == security.TOO_MANY_IN_FLIGHT
+        assert running.score(headers=bearer(other)).status_code == 200
+        in_flight.pop().end()
+        in_flight.pop().leave()
+        wait_until(lambda: not running.runtime.in_flight._counts)
+        assert running.score(headers=bearer(busy)).status_code == 200
+        assert running.client.get("/v1/sites", headers=bearer(busy)).status_code == 403  # and a refusal ends too
+        wait_until(lambda: not running.runtime.in_flight._counts)
+
+
+def test_one_caller_can_fill_half_of_every_queue_at_most() -> None:
+    assert 64 <= rate_limits.MAX_IN_FLIGHT <= min(microbatch.CAPACITY, writer.CAPACITY) / 2
 
 
 def statuses(running: Running, credential: str, times: int) -> Counter[int]:

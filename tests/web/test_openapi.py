@@ -52,6 +52,23 @@ def test_every_operation_describes_its_refusals_and_its_required_scope(document:
     assert document["components"]["securitySchemes"]["ApiKey"]["scheme"] == "bearer"
 
 
+def test_an_idempotency_key_is_described_where_it_holds_and_nowhere_else(document: Any) -> None:
+    operations = {path: methods["post"] for path, methods in document["paths"].items() if "post" in methods}
+    described = {
+        path: next((one for one in operation["parameters"] if one.get("name") == "Idempotency-Key"), None)
+        for path, operation in operations.items()
+    }
+    assert {path for path, header in described.items() if header} == {SCORE, STUDY}
+    assert {path for path, operation in operations.items() if "409" in operation["responses"]} == {SCORE, STUDY}
+    for header in filter(None, described.values()):
+        assert (header["in"], header["required"]) == ("header", False)
+        assert {name: header["schema"][name] for name in ("type", "minLength", "maxLength")} == {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+        }
+
+
 def test_references_lead_somewhere(document: Any) -> None:
     known = {f"#/components/{kind}/{name}" for kind, named in document["components"].items() for name in named}
 

@@ -13,8 +13,8 @@ from typing import TypeVar
 import pytest
 import structlog
 
-from app.web import protocol
-from app.web.protocol import MAX_WAITING, GuardedProtocol
+from app.web import server
+from app.web.server import MAX_WAITING, GuardedProtocol
 from tests.web.serving import READING, SCORE, Running
 from tests.web.test_fail_closed import nothing_can_be_written
 from tests.web.test_protocol import connect, everything
@@ -119,7 +119,7 @@ def test_as_many_as_may_wait_are_answered(shared: Running) -> None:
 def test_an_endless_stream_is_neither_read_nor_held(
     shared: Running, monkeypatch: pytest.MonkeyPatch, bare: bool
 ) -> None:
-    monkeypatch.setattr(protocol, "LINGER_SECONDS", 3600.0)  # refused, and not yet closed: what does it hold?
+    monkeypatch.setattr(server, "LINGER_SECONDS", 3600.0)  # refused, and not yet closed: what does it hold?
     flood = (b"GET / HTTP/1.1\r\n\r\n" if bare else asking(shared, "/")) * 300_000
     with closing(connect(shared)) as connection:
         connection.settimeout(1.0)
@@ -150,7 +150,7 @@ def test_a_body_that_breaks_off_is_refused_after_the_answers_to_what_came_before
 
 def test_time_in_which_nobody_reads_is_not_the_senders(shared: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second body waits because the first request does, longer than a body may take."""
-    monkeypatch.setattr(protocol, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(server, "REQUEST_SECONDS", 0.5)
     second = scoring(shared, 41.0, last=True)
     with closing(connect(shared)) as connection:
         with nothing_can_be_written(shared.settings):  # so no score leaves

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from app.web import protocol
+from app.web import server
 from tests.web.serving import READING, SCORE, Running
 
 pytestmark = pytest.mark.slow
@@ -37,8 +37,8 @@ def everything(connection: socket.socket) -> bytes:
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "HEADERS_SECONDS", 0.3)
-    monkeypatch.setattr(protocol, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(server, "HEADERS_SECONDS", 0.3)
+    monkeypatch.setattr(server, "REQUEST_SECONDS", 0.5)
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST /v1/si", b"POST / HTTP/1.1\r\nHost: a\r\n", b"\r\n\r\n"])

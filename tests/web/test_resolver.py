@@ -39,6 +39,14 @@ async def header(accept: Annotated[str, Header()]) -> Response:
     return Response(accept)
 
 
+async def optional_header(accept: Annotated[str | None, Header()] = None) -> Response:
+    return Response(accept)
+
+
+async def repeated_header(accept: Annotated[list[str] | None, Header()] = None) -> Response:
+    return Response(str(accept))
+
+
 async def no_response(body: ActivateRequest) -> str:
     return body.version
 
@@ -51,10 +59,11 @@ def route(endpoint: object) -> ApiRoute:
     return made
 
 
-def test_an_ordinary_route_is_precompiled() -> None:
-    assert route(plain).precompiled is not None
+@pytest.mark.parametrize("endpoint", [plain, optional_header])
+def test_an_ordinary_route_is_precompiled(endpoint: object) -> None:
+    assert route(endpoint).precompiled is not None
 
 
-@pytest.mark.parametrize("endpoint", [embedded, body_in_a_dependency, uncached, header, no_response])
+@pytest.mark.parametrize("endpoint", [embedded, body_in_a_dependency, uncached, header, repeated_header, no_response])
 def test_anything_else_is_left_to_fastapi(endpoint: object) -> None:
     assert route(endpoint).precompiled is None

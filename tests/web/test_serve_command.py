@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
 import pytest
@@ -202,3 +203,16 @@ def test_no_log_line_repeats_what_was_sent(environment: dict[str, str]) -> None:
         assert mark not in out + errors
     for line in errors.splitlines():
         json.loads(line)
+
+
+def test_a_secret_that_everybody_can_read_is_logged_and_served_with(environment: dict[str, str]) -> None:
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        file = Path(folder) / "subject_key"
+        file.write_text("kkkabcdefgh" * 3)
+        file.chmod(0o444)
+        with process(environment | {"NORMALCY_SUBJECT_KEY_FILE": str(file)}) as service:
+            assert httpx.post(service.url + SCORE, json=READING, timeout=30).status_code == 200
+            _, _, errors = service.stop()
+    assert "risky setting" in errors
+    assert "NORMALCY_SUBJECT_KEY_FILE" in errors

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import CancelledError, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from threading import Thread
@@ -17,6 +18,10 @@ from app.services.score_file.work_folder import Receipt
 T = TypeVar("T")
 Count = Callable[[int], None]
 CONNECT_SECONDS = 10
+WORKER_ENDED = (
+    "A worker ended before its part was scored, perhaps for lack of memory. Run the same command again, with fewer "
+    "workers: parts that are finished are not scored again."
+)
 
 
 class Workers(Protocol):
@@ -57,7 +62,8 @@ class Processes:
         return function(*arguments)
 
     def receipts(self, job: Job, parts: Sequence[Part], count: Count) -> Iterator[Receipt]:
-        return _results([self._pool.submit(score_part, job, part) for part in parts], count)
+        with _reporting(BrokenProcessPool):
+            yield from _results([self._pool.submit(score_part, job, part) for part in parts], count)
 
 
 class Cluster:
@@ -65,15 +71,26 @@ class Cluster:
 
     is_remote = True
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    def __init__(self, client: Any, killed: type[Exception]) -> None:
+        """`killed` is what Dask raises for a task whose workers ended."""
+        self._client, self._killed = client, killed
 
     def call(self, function: Callable[..., T], *arguments: object) -> T:
-        result: T = self._client.submit(function, *arguments, pure=False).result()
-        return result
+        with _reporting(self._killed, CancelledError):  # the latter if the scheduler ended
+            result: T = self._client.submit(function, *arguments, pure=False).result()
+            return result
 
     def receipts(self, job: Job, parts: Sequence[Part], count: Count) -> Iterator[Receipt]:
-        return _results([self._client.submit(score_part, job, part, pure=False) for part in parts], count)
+        with _reporting(self._killed, CancelledError):
+            yield from _results([self._client.submit(score_part, job, part, pure=False) for part in parts], count)
+
+
+@contextmanager
+def _reporting(*ended: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except ended as error:
+        raise NormalcyError(WORKER_ENDED) from error
 
 
 def _results(futures: Sequence[Any], count: Count) -> Iterator[Receipt]:
@@ -116,4 +133,4 @@ def cluster(address: str) -> Iterator[Cluster]:
     except (OSError, ValueError) as error:
         raise NormalcyError("No Dask scheduler answers at the address of --scheduler.") from error
     with client:
-        yield Cluster(client)
+        yield Cluster(client, distributed.KilledWorker)

@@ -1,6 +1,6 @@
 """The audit: look records up, and recompute recorded scores. Reading is itself recorded."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Security
@@ -9,7 +9,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from app.clock import timestamp
+from app.clock import parse_iso_time, timestamp
 from app.database.records import Filter
 from app.domain.scopes import Scope
 from app.errors import UnknownRecord, UnknownSite
@@ -21,7 +21,7 @@ from app.services.replay import replay
 from app.store.registry import SITE, is_site
 from app.web.middleware import REQUEST_ID
 from app.web.openapi import PROTECTED, RECORDED, problem_responses
-from app.web.route import ApiRoute, json_response
+from app.web.route import ApiRoute, json_response, whole_number
 from app.web.security import RuntimeDep, current_caller
 
 RECORDS = "/v1/audit/records"
@@ -41,17 +41,9 @@ async def recorded_request_id(
 
 def _parse_time(text: object) -> datetime:
     try:
-        when = datetime.fromisoformat(str(text))
-        return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
+        return parse_iso_time(str(text))
+    except ValueError:
         raise PydanticCustomError("wrong_type", "must be a time in ISO 8601, such as 2026-11-15T10:30:00Z.") from None
-
-
-def _parse_item(text: object) -> int:
-    digits = str(text)
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 10 and int(digits) <= LAST_ITEM):
-        raise PydanticCustomError("out_of_range", f"must be a whole number from 0 to {LAST_ITEM}.")
-    return int(digits)
 
 
 def _parse_cursor(text: object) -> str:
@@ -63,7 +55,7 @@ def _parse_cursor(text: object) -> str:
 AuditReader = Annotated[Caller, Security(current_caller, scopes=[Scope.AUDIT_READ])]
 RecordedRequestId = Annotated[str, Depends(recorded_request_id)]
 Time = Annotated[datetime, BeforeValidator(_parse_time)] | SkipJsonSchema[None]
-Item = Annotated[int, Field(ge=0, le=LAST_ITEM), BeforeValidator(_parse_item)] | SkipJsonSchema[None]
+Item = Annotated[int, Field(ge=0, le=LAST_ITEM), whole_number(0, LAST_ITEM)] | SkipJsonSchema[None]
 Cursor = Annotated[
     Annotated[str, BeforeValidator(_parse_cursor)] | SkipJsonSchema[None],
     Query(description="The `cursor` of the previous page.", min_length=1),

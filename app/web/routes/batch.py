@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from app.formats.response import encode
@@ -29,6 +29,12 @@ _TYPE = re.compile(r'([\w/+-]+)(?:\s*;\s*charset="?utf-8"?)?(?:\s*;\s*header=pre
 router = APIRouter(tags=["Scores"], route_class=ApiRoute)
 
 
+async def hold_slot(runtime: RuntimeDep, caller: ScoringCaller) -> AsyncIterator[None]:
+    """Before the body is read, until the response was sent or the client has left."""
+    with runtime.batches.slot(caller.principal):
+        yield
+
+
 @router.post(
     "/v1/batch/score",
     operation_id="scoreBatch",
@@ -44,6 +50,7 @@ router = APIRouter(tags=["Scores"], route_class=ApiRoute)
         problems.BATCH_MEDIA_TYPE,
     )
     | batch_responses(),
+    dependencies=[Depends(hold_slot)],
     openapi_extra=batch_body(BatchRequest, BATCH_EXAMPLES),
 )
 async def score_batch(runtime: RuntimeDep, caller: ScoringCaller, request: Request) -> Response:
@@ -53,7 +60,10 @@ async def score_batch(runtime: RuntimeDep, caller: ScoringCaller, request: Reque
     `application/json` takes up to 10,000 items in 8 MiB. `application/x-ndjson` takes one item per line, without a
     limit on their number: results leave while items arrive, in order, and the last line is a summary. `text/csv` takes
     and returns tables. Every item is recorded before its result leaves; if that fails while results are already being
-    sent, a line with the problem ends the stream."""
+    sent, a line with the problem ends the stream.
+
+    A process works on four batches at a time, of which two may be yours; with more the response is 503, before the
+    body is read."""
     media_type = _media_type(request)
     use_idle_deadline(request)
     if media_type == JSON:
@@ -74,7 +84,7 @@ def _media_type(request: Request) -> str:
 
 
 async def _json(runtime: Runtime, caller: Caller, request: Request) -> Response:
-    body = await whole_body(request, MAX_BODY_BYTES)
+    body = await whole_body(request, MAX_BODY_BYTES, problems.BATCH_TOO_LARGE)
     gone = asyncio.ensure_future(request.receive())  # returns when the client disconnects, or never
     try:
         parts = await service.score_json(runtime, caller, body, gone.done)

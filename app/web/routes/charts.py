@@ -1,6 +1,5 @@
 """Pictures: a patient among reference people, and how sure a model is over age and body size."""
 
-import re
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Query, Request, Security
@@ -14,6 +13,7 @@ from app.charts.theme import ThemeName
 from app.domain.limits import DIAMETER
 from app.domain.patient import Sex
 from app.domain.scopes import Scope
+from app.files import decimal_number
 from app.runtime.credentials import Caller
 from app.schemas import problem as problems
 from app.schemas.charts import ChartResponse, ReliabilityMap
@@ -24,14 +24,13 @@ from app.services import describe_card, draw_charts
 from app.services.draw_charts import PictureName
 from app.web.accept import PNG, SVG, preferred
 from app.web.openapi import PROTECTED, problem_responses
-from app.web.route import JSON, ApiRoute, encoded_response
+from app.web.route import JSON, ApiRoute, encoded_response, whole_number
 from app.web.routes.scores import SCORING, ScoringCaller, SitePath
 from app.web.security import RuntimeDep, current_caller
 
 WIDTHS = (320, 1200)
 SCALES = (1, 3)
 LONGEST_VERSION = 64  # characters
-NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
 MEDIA = (JSON, SVG, PNG)
 
 
@@ -40,16 +39,6 @@ def _choice(*choices: str) -> BeforeValidator:
         if text not in choices:
             raise PydanticCustomError("not_a_choice", f"must be {', '.join(choices[:-1])} or {choices[-1]}.")
         return text
-
-    return BeforeValidator(check)
-
-
-def _whole(low: int, high: int) -> BeforeValidator:
-    def check(text: object) -> int:
-        digits = str(text)
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= 9 and low <= int(digits) <= high):
-            raise PydanticCustomError("out_of_range", f"must be a whole number from {low} to {high}.")
-        return int(digits)
 
     return BeforeValidator(check)
 
@@ -66,8 +55,7 @@ def _text(most: int) -> BeforeValidator:
 
 
 def _parse_diameter(text: object) -> float:
-    """Written as JSON writes numbers: Python would also take 1_0, other scripts' digits and spaces."""
-    value = float(str(text)) if NUMBER.fullmatch(str(text)) else None
+    value = decimal_number(str(text))
     if value is None or not DIAMETER.holds(value):
         raise PydanticCustomError("out_of_range", f"must be a number {span(DIAMETER)}.")
     return value
@@ -79,12 +67,12 @@ Picture = Annotated[
     Query(description="Which picture, if one is requested by `Accept`."),
 ]
 Width = Annotated[
-    Annotated[int, Field(ge=WIDTHS[0], le=WIDTHS[1]), _whole(*WIDTHS)],
+    Annotated[int, Field(ge=WIDTHS[0], le=WIDTHS[1]), whole_number(*WIDTHS)],
     Query(description="Width in CSS pixels that pictures are laid out for."),
 ]
 Theme = Annotated[ThemeName, _choice("light", "dark"), Query(description="Colours of the pictures.")]
 Scale = Annotated[
-    Annotated[int, Field(ge=SCALES[0], le=SCALES[1]), _whole(*SCALES)],
+    Annotated[int, Field(ge=SCALES[0], le=SCALES[1]), whole_number(*SCALES)],
     Query(description="Pixels of a PNG for each CSS pixel."),
 ]
 ReferenceSex = Annotated[

@@ -9,12 +9,16 @@ from functools import cache
 from fastapi import APIRouter, Depends, Request, Security
 from starlette.responses import HTMLResponse, Response
 
+from app.charts.axes import Look
 from app.domain.scopes import Scope
 from app.formats.response import encode
+from app.inference.executor import LoadedModel
+from app.runtime.runtime import Runtime
 from app.schemas import problem as problems
 from app.schemas.problem import ProblemException
+from app.services.describe_card import describe_card
+from app.web import markdown_page
 from app.web.assets import Asset, make_asset, read_assets
-from app.web.card_page import card_page
 from app.web.guide import INDEX, guide_page, guide_picture
 from app.web.openapi import document
 from app.web.route import JSON, ApiRoute
@@ -28,6 +32,7 @@ POLICY = (
 # ReDoc creates style elements while it runs and draws nothing without them.
 REDOC_POLICY = POLICY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
 HTML = ".html"
+CARD_TO_ROOT = "../../"  # from the page of a card
 # Tells the script of a page to ask for a key before its first request, which would leave a refusal in the audit.
 NO_KEY, KEY = b'data-key="none"', b'data-key="required"'
 OPEN = [Depends(allow_anonymous)]
@@ -71,7 +76,7 @@ async def model_card_content(
     request: Request, runtime: RuntimeDep, site: str, version: str, width: Width = 640
 ) -> Response:
     model = await runtime.loaded_models.find(site, version)
-    page = await card_page(runtime, request.state.request_id, model, width)
+    page = await _card_page(runtime, request.state.request_id, model, width)
     return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
 
 
@@ -98,6 +103,14 @@ async def openapi(request: Request, runtime: RuntimeDep) -> Response:
 @router.get("/assets/{name}", summary="Scripts, styles and the icon of the pages", dependencies=OPEN)
 async def asset(request: Request, name: str) -> Response:
     return _found(None if name.endswith(HTML) else read_assets().get(name)).response(request)
+
+
+async def _card_page(runtime: Runtime, request_id: str, model: LoadedModel, width: int) -> str:
+    """`width`: that of the pictures, in CSS pixels."""
+    ref, card = model.ref, await describe_card(runtime, request_id, model, Look(width))
+    as_json = f"[The same as JSON]({CARD_TO_ROOT}v1/models/{ref.site}/{ref.version})"
+    text = f"{card.markdown}\n## Digest\n\nSHA-256 of this version: `{ref.sha256}`\n\n{as_json}\n"
+    return markdown_page.render(text, f"Normalcy: {ref.site} {ref.version}", CARD_TO_ROOT, pictures=card.pictures)
 
 
 def _page(request: Request, name: str, *, key_required: bool = False) -> Response:

@@ -1,5 +1,6 @@
 """Score measurements: one, or all of a study."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Path, Request, Security
@@ -11,7 +12,7 @@ from app.schemas import problem as problems
 from app.schemas.answers import ScoreResponse, StudyResponse
 from app.schemas.requests import SCORE_EXAMPLES, STUDY_EXAMPLES, ScoreRequest, StudyRequest
 from app.services import score_measurements
-from app.web.idempotency import IDEMPOTENT, answer_once
+from app.web.idempotency import IDEMPOTENT, IdempotencyKey, answer_once
 from app.web.openapi import PROTECTED, READS_JSON, RECORDED, problem_responses
 from app.web.route import ApiRoute
 from app.web.security import RuntimeDep, current_caller
@@ -24,7 +25,7 @@ SitePath = Annotated[
         openapi_examples={"SoV": {"value": "SoV"}, "AA": {"value": "AA"}},
     ),
 ]
-SCORING = (*PROTECTED, *READS_JSON, *RECORDED, *IDEMPOTENT, problems.NO_MODEL)
+SCORING = (*PROTECTED, *READS_JSON, *RECORDED, problems.NO_MODEL)
 
 router = APIRouter(tags=["Scores"], route_class=ApiRoute)
 
@@ -35,7 +36,7 @@ router = APIRouter(tags=["Scores"], route_class=ApiRoute)
     summary="Score one measurement",
     response_model=ScoreResponse,
     response_description="The score.",
-    responses=problem_responses(*SCORING, problems.UNKNOWN_SITE, problems.UNKNOWN_VERSION),
+    responses=problem_responses(*SCORING, *IDEMPOTENT, problems.UNKNOWN_SITE, problems.UNKNOWN_VERSION),
 )
 async def score_measurement(
     request: Request,
@@ -43,15 +44,15 @@ async def score_measurement(
     caller: ScoringCaller,
     site: SitePath,
     body: Annotated[ScoreRequest, Body(openapi_examples=SCORE_EXAMPLES)],
+    idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Compares a diameter with those of the reference population of the same age, sex, height and weight: the expected
     score, its interval, the probability of exceeding each threshold, and how reliable the score is.
 
     The response leaves only after its audit record is stored."""
     asked = body.for_site(site)
-    return await answer_once(
-        request, runtime, caller, body.subject, lambda: score_measurements.score_measurement(runtime, caller, asked)
-    )
+    work = partial(score_measurements.score_measurement, runtime, caller, asked)
+    return await answer_once(request, runtime, caller, idempotency_key, body.subject, work)
 
 
 @router.post(
@@ -60,15 +61,15 @@ async def score_measurement(
     summary="Score one study",
     response_model=StudyResponse,
     response_description="One score per measurement, in order.",
-    responses=problem_responses(*SCORING),
+    responses=problem_responses(*SCORING, *IDEMPOTENT),
 )
 async def score_study(
     request: Request,
     runtime: RuntimeDep,
     caller: ScoringCaller,
     body: Annotated[StudyRequest, Body(openapi_examples=STUDY_EXAMPLES)],
+    idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Scores several sites of one patient, each exactly as it would be scored alone. One error rejects the study."""
-    return await answer_once(
-        request, runtime, caller, body.subject, lambda: score_measurements.score_study(runtime, caller, body)
-    )
+    work = partial(score_measurements.score_study, runtime, caller, body)
+    return await answer_once(request, runtime, caller, idempotency_key, body.subject, work)

@@ -12,6 +12,7 @@ from app.domain.scopes import Scope
 from tests.campaigns.faults.hostile_bytes import with_key
 from tests.campaigns.faults.row import Context, Figure, Finding
 from tests.campaigns.faults.target import Target
+from tests.campaigns.messages import PATH
 from tests.campaigns.servers import CLIENT_CPU, SERVER_CPU, pin
 from tests.web.serving import create_key
 
@@ -29,16 +30,17 @@ async def run_slow_sockets(context: Context) -> Finding:
     return await _run(context, "faults.slow_client", SOCKETS)
 
 
-async def run_overload(context: Context) -> Finding:
-    return await _run(context, "load_client", 10 * FULL_LOAD_CONNECTIONS)
+async def run_overload(context: Context, scope: Scope = Scope.SCORE, path: str = PATH) -> Finding:
+    """By a key with this scope, which a score needs or not."""
+    return await _run(context, "load_client", 10 * FULL_LOAD_CONNECTIONS, scope, path)
 
 
-async def _run(context: Context, attack: str, connections: int) -> Finding:
+async def _run(context: Context, attack: str, connections: int, scope: Scope = Scope.SCORE, *more: object) -> Finding:
     """Each cycle measures the honest clients alone, then beside the attack."""
     worst: dict[str, float] = {"share": 1.0, "slower": 0.0, "quiet": 0.0, "beside": 0.0, "memory": 0.0}
     sent, did, cycles = 0, dict[str, float](), 0
     async with with_key(context, {}) as (target, key):
-        other = await asyncio.to_thread(create_key, target.owner_settings, [Scope.SCORE])
+        other = await asyncio.to_thread(create_key, target.owner_settings, [scope])
         await asyncio.sleep(LOADED_SECONDS)
         process = psutil.Process(target.service.process.pid)
         if pin(SERVER_CPU):
@@ -51,7 +53,7 @@ async def _run(context: Context, attack: str, connections: int) -> Finding:
                 target.service.port,
                 connections,
                 ATTACK_SECONDS + 2 * HEAD_START_SECONDS,
-                *([other] if attack == "load_client" else []),
+                *([other, *more] if attack == "load_client" else []),
                 niceness=ATTACKERS_NICENESS,
             )
             await asyncio.sleep(HEAD_START_SECONDS)

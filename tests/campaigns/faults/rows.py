@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from app.domain.scopes import Scope
 from tests.audit.tampering import TAMPERS
 from tests.campaigns.faults import injection
 from tests.campaigns.faults.artefacts import run_artefacts
@@ -203,6 +204,22 @@ ROWS: tuple[Row, ...] = (
         "as for slow sockets",
         run_overload,
         5,
+    ),
+    Row(
+        "F10",
+        "overload without the scope",
+        "As overload, but the other caller's key lacks the scope: it is refused with 403, then with 429.",
+        "as for slow sockets",
+        partial(run_overload, scope=Scope.MODEL_READ),
+        2,
+    ),
+    Row(
+        "F10",
+        "overload of unknown addresses",
+        "As overload, but the other caller's requests are for an address that does not exist (404).",
+        "as for slow sockets",
+        partial(run_overload, path="/v1/sites/SoV/scores"),
+        2,
     ),
     Row(
         "F11",

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.campaigns import servers
+from tests.campaigns.faults import crowd
 from tests.campaigns.faults.__main__ import main
 from tests.campaigns.faults.compare import Tally
 from tests.campaigns.faults.cycles import as_finding, late, unmet
@@ -77,6 +78,17 @@ def test_a_short_run_of_a_row_on_both_databases(tmp_path: Path, row: str, cycles
     assert {database for _, database in found} == {"SQLite", "PostgreSQL"}
     for result in found.values():  # not `late`: the machine may be busy
         assert (result.unmet, result.cycles >= cycles) == ([], True)
+
+
+@pytest.mark.parametrize("row", ["F10-overload-without-the-scope", "F10-overload-of-unknown-addresses"])
+def test_every_request_of_a_short_flood_is_refused(tmp_path: Path, row: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"QUIET_SECONDS": 1.0, "ATTACK_SECONDS": 2.0, "HEAD_START_SECONDS": 0.5}.items():
+        monkeypatch.setattr(crowd, name, value)
+    monkeypatch.setattr(crowd, "FULL_LOAD_CONNECTIONS", 2)
+    run(tmp_path, "--only", row, "--cycles", "1", "--database", "SQLite")
+    [found] = read_all(tmp_path).values()
+    assert (found.unmet, found.cycles) == ([], 1)
+    assert found.figures["attack: errors"] == found.figures["attack: answers"] != "0"
 
 
 def test_a_build_that_acknowledges_before_the_commit_is_noticed(

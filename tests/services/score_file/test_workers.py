@@ -1,9 +1,13 @@
 """The same rows in the same order, wherever they are scored."""
 
+import os
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from subprocess import PIPE, Popen
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from app.errors import NormalcyError, NotInstalled
@@ -11,9 +15,12 @@ from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.services.score_file.run import FileOrder, score_file
 from app.services.score_file.work_folder import folder_of
-from app.services.score_file.workers import cluster
+from app.services.score_file.workers import WORKER_ENDED, cluster
+from app.settings import Settings
+from tests.cli.command import COMMAND
 from tests.services.score_file.tables import write_table
 
+WAIT_SECONDS = 120
 CALLER = Caller("somebody", "r-1", "normalcy score", 0.0)
 
 
@@ -31,6 +38,50 @@ async def test_processes_and_a_cluster_give_the_same_bytes(runtime: Runtime, tmp
     assert len({(run.models, run.output_sha256, run.errors_sha256) for run in runs}) == 1
     assert len({order.out.read_bytes() for order in orders}) == 1
     assert not any(folder_of(order.out).exists() for order in orders)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_ends_the_command_with_one_sentence_and_the_next_run_goes_on(
+    file_settings: Settings, tmp_path: Path
+) -> None:
+    source, out = write_table(tmp_path / "in.csv", 500), tmp_path / "out.csv"
+    own = {"NORMALCY_DATA_DIR": str(file_settings.data_dir), "NORMALCY_MODELS_DIR": str(file_settings.models_dir)}
+    arguments = ["score", "--in", str(source), "--out", str(out), "--workers", "2"]
+    started = {"env": os.environ | own, "stdout": PIPE, "stderr": PIPE, "text": True}
+    with Popen([*COMMAND, *arguments], **started) as running:  # type: ignore[call-overload]  # noqa: S603
+        kill_a_worker(psutil.Process(running.pid))
+        _, errors = running.communicate(timeout=WAIT_SECONDS)
+    assert (running.returncode, errors.strip().splitlines()[-1]) == (1, f"normalcy: {WORKER_ENDED}")
+    assert "Traceback" not in errors
+    assert not out.exists()
+    with Popen([*COMMAND, *arguments], **started) as running:  # type: ignore[call-overload]  # noqa: S603
+        running.communicate(timeout=WAIT_SECONDS)
+    assert len(out.read_text().splitlines()) == 1 + 450
+
+
+def kill_a_worker(parent: psutil.Process) -> None:
+    """The first that there is: it is still being started, long before any part is finished."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < deadline:
+        for child in parent.children():
+            if any("spawn_main" in word for word in child.cmdline()):
+                child.kill()
+                return
+        time.sleep(0.01)
+    raise AssertionError("no worker was started")
+
+
+@pytest.mark.slow
+def test_a_dask_worker_that_dies_is_reported_in_one_sentence() -> None:
+    import distributed
+
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as running:
+        running.scheduler.allowed_failures = 0
+        with (
+            cluster(running.scheduler_address) as workers,
+            pytest.raises(NormalcyError, match="A worker ended before its part was scored"),
+        ):
+            workers.call(os._exit, 1)
 
 
 def test_without_dask_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from app.charts.png import rasterise
 from app.errors import ScoringQueueFull
-from app.runtime.rasteriser import Rasteriser
+from app.runtime.workers import Rasteriser
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="800" height="600"><circle cx="400" cy="300" r="200"/></svg>'
 
