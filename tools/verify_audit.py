@@ -30,6 +30,7 @@ BODY_KEYS = set("v kind key_id writer number previous at database root ends publ
 END_KEYS = {"month", "chain_id", "seq", "head", "closed"}
 KINDS = {"score", "refusal", "read", "key", "activation", "genesis", "seal"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+PEM = re.compile(rb"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
 PREFIX = b"normalcy checkpoint v1\0"
 TWO_INTERVALS = timedelta(seconds=120)
 NO_CHECKPOINT = "0" * 64
@@ -252,7 +253,11 @@ class Keys:
 
         self.keys = {}
         for path in paths:
-            self.add(load_pem_public_key(path.read_bytes()).public_bytes_raw())
+            blocks = PEM.findall(path.read_bytes())
+            if not blocks:
+                raise ValueError(f"{path} holds no public key in PEM")
+            for block in blocks:
+                self.add(load_pem_public_key(block).public_bytes_raw())
 
     def add(self, raw):
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -270,11 +275,11 @@ class Keys:
             return "its signature is wrong"
         return None
 
-    def trust_successors(self, rows):
-        announced = [(body, row) for row in rows if (body := read_body(row["body"])) and body["kind"] == "key"]
+    def trust_vouched(self, rows):
+        vouching = [(body, row) for row in rows if (body := read_body(row["body"])) and body["kind"] == "key"]
         while True:
             before = len(self.keys)
-            for body, row in announced:
+            for body, row in vouching:
                 if self.problem(body, row) is None:
                     self.add(bytes.fromhex(body["public_key"]))
             if len(self.keys) == before:
@@ -366,7 +371,7 @@ def read_signatures(rows_of_table, files, keys):
         if lines is None:
             signatures.problems.add(("BAD_SIGNATURE", str(file), "the checkpoint is not signed"))
         rows += [(row, str(file)) for row in lines or ()]
-    keys.trust_successors([row for row, _ in rows])
+    keys.trust_vouched([row for row, _ in rows])
     for row, source in rows:
         signatures.add(row, source)
     signatures.finish()
@@ -394,6 +399,8 @@ def verify(path, export, files, keys, archives=()):
         chains[parse_uuid(row["chain_id"])].append({**row, "payload": inflated(row["payload"])})
     of_checkpoints = sorted(signatures.problems) if signatures else []
     problems, remarks = [(kind, f"{where}, {words}") for kind, where, words in of_checkpoints], []
+    if not keys:
+        remarks.append((None, "without a public key, no signature was checked"))
     for chain in sorted(chains.keys() | covered.keys()):
         rows = chains.get(chain)
         if rows is None:

@@ -9,7 +9,7 @@ signed from its first row on, and a sealed chain to its last.
 
     written    ends of chains that the signer has written
     found      ends of chains that were there before anybody signed, as the first signer found them
-    key        the public key that replaces the one of this signature
+    key        a public key that the key of this signature vouches for: the one that replaces it, or the one before it
     retired    ends of the chains of a month that was removed from the database on purpose
 """
 
@@ -103,7 +103,7 @@ class Signer:
         """`with_it`: the one before it, committed in the same transaction."""
         return self._sign("retired", [OwnEnd(head, closed=True) for head in heads], now, checkpoint_hash(with_it.body))
 
-    def new_key(self, public_key: bytes, now: datetime) -> CheckpointRow:
+    def vouch_for(self, public_key: bytes, now: datetime) -> CheckpointRow:
         return self._sign("key", [], now, self._previous, public_key.hex())
 
     def confirm(self, row: CheckpointRow) -> None:

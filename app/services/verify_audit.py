@@ -1,5 +1,6 @@
 """Verify the audit: every chain, against signed and stored checkpoints too, the tables of keys and activations, the
-guards. Signatures are checked with the public keys that the auditor gives, or else with this installation's own."""
+guards. Signatures are checked with the public keys that the auditor gives, or else with those that this installation
+trusts: its own and those of the setting."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -11,9 +12,9 @@ from app.audit import checkpoint as checkpoints
 from app.audit.chain import DamageKind
 from app.audit.checkpoint import Checkpoint, take_checkpoint
 from app.audit.signed_checkpoint import Body
-from app.audit.signing_key import PublicKey, own_public_key
+from app.audit.signing_key import PublicKey, trusted_keys
 from app.audit.verify import ChainFinding, OpenChain, RowFinding, UnsignedTail, verify_chains, verify_tables
-from app.audit.verify_signatures import SignatureLedger
+from app.audit.verify_signatures import SignatureLedger, by_id
 from app.clock import utc_now
 from app.database.checkpoints import stream_checkpoints
 from app.database.engine import Connection, Database
@@ -27,13 +28,17 @@ from app.database.records import (
     stream_chains,
 )
 from app.database.schema_checks import check_schema
-from app.errors import DatabaseNotReady
+from app.errors import CouldNotCheck, DatabaseNotReady
 from app.files import new_file
 from app.runtime.command import existing_database
 from app.services.stored_checkpoints import CheckpointChoice, ComparedCheckpoint, StoredCheckpoints, read_checkpoints
 from app.settings import Settings
 
 Report = Callable[[str, float], None]
+NO_KEY = (
+    "The audit has signed checkpoints, and there is no key here to check them with: give the public key with "
+    "--public-key, or in the file of NORMALCY_AUDIT_PUBLIC_KEYS_FILE. --no-checkpoint verifies without signatures."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,8 @@ async def verify_database(
     async with database.reading() as connection:
         name = await database_name(connection)
     stored = read_checkpoints(name, settings.data_dir, choice, since_month, only_signed=bool(public_keys))
-    signatures = SignatureLedger(_trusted(settings, public_keys), strict=bool(public_keys))
+    keys = public_keys or trusted_keys(settings)
+    signatures = SignatureLedger(by_id(keys), must_be_signed=bool(public_keys))
     async with database.reading() as connection:
         of_checkpoints = []
         if choice != "none":
@@ -109,7 +115,7 @@ async def verify_database(
         result.open_chains,
         result.unsigned,
         dict(sorted(Counter(end.month for end in result.retired).items())),
-        (*stored.warnings, *_unknown_keys(signatures)),
+        stored.warnings,
         stored.compared,
         signatures.count,
     )
@@ -125,21 +131,18 @@ async def write_checkpoint(settings: Settings, out: Path) -> Checkpoint:
     return taken
 
 
-def _trusted(settings: Settings, public_keys: Sequence[PublicKey]) -> dict[str, PublicKey]:
-    own = [] if public_keys else [own_public_key(settings)]
-    return {key.key_id: key for key in (*public_keys, *own) if key}
-
-
 async def _read_signatures(
     connection: Connection, stored: StoredCheckpoints, signatures: SignatureLedger, since_month: str
 ) -> list[Tampering]:
     """What trusted keys signed becomes part of the coverage."""
     rows = [row for _, row in stored.signed]
-    signatures.trust_successors([*rows, *[row async for row in stream_checkpoints(connection, "key")]])
+    signatures.trust_vouched([*rows, *[row async for row in stream_checkpoints(connection, "key")]])
     for file, row in stored.signed:
         _cover(stored, signatures.add(row, file), since_month)
     async for row in stream_checkpoints(connection):
         _cover(stored, signatures.add(row), since_month)
+    if signatures.of_unknown_keys and not signatures.trusted:
+        raise CouldNotCheck(NO_KEY)
     signatures.finish()
     return [Tampering(each.damage, f"{each.where}: {each.detail}") for each in (*stored.findings, *signatures.findings)]
 
@@ -147,13 +150,6 @@ async def _read_signatures(
 def _cover(stored: StoredCheckpoints, body: Body | None, since_month: str) -> None:
     if body is not None:
         stored.coverage.add_ends([end.chain_head for end in body.ends], since_month)
-
-
-def _unknown_keys(signatures: SignatureLedger) -> tuple[str, ...]:
-    if signatures.strict or not signatures.unknown_keys:
-        return ()
-    names = ", ".join(sorted(signatures.unknown_keys))
-    return (f"Checkpoints signed by other keys were not checked ({names}): give their public keys with --public-key.",)
 
 
 async def _rows(connection: Connection, since_month: str, report: Report) -> AsyncIterator[list[AuditRow]]:

@@ -96,7 +96,7 @@ async def audit(settings: Settings, database: Database, tmp_path: Path) -> Audit
             record = NewRecord("activation", at, "admin")
             await activate(change, ModelRef("SoV", version, "ab" * 32), record, lambda at=at: at)  # type: ignore[misc]
     key = (await open_author(settings, database, FACTS)).signer.key.public
-    checkpoints = Checkpoints(database, settings.data_dir, utc_now, make_metrics(), key)
+    checkpoints = Checkpoints(database, settings.data_dir, utc_now, make_metrics(), [key])
     await checkpoints.take()
     auditor = Auditor.of(settings, database, tmp_path / "elsewhere")
     return Audit(settings, database, auditor, checkpoints)
