@@ -17,6 +17,7 @@ from app.audit.author import chains_to_adopt, open_author
 from app.audit.signing_key import PublicKey, load_signing_key
 from app.audit.writer import AuditWriter
 from app.clock import utc_now
+from app.database.appender import Appender
 from app.database.engine import Database
 from app.database.sqlite import FILE_NAME
 from app.observability import make_metrics
@@ -120,9 +121,11 @@ def _place(words: str) -> str:
 Clock = Callable[[], datetime]
 
 
-async def open_writer(settings: Settings, database: Database, clock: Clock = utc_now) -> AuditWriter:
+async def open_writer(
+    settings: Settings, database: Database, clock: Clock = utc_now, appender: Appender | None = None
+) -> AuditWriter:
     author = await open_author(settings, database, FACTS)
-    writer = AuditWriter(database.appender(), author, make_metrics(), clock=clock)
+    writer = AuditWriter(appender or database.appender(), author, make_metrics(), clock=clock)
     await writer.start(await chains_to_adopt(database))
     return writer
 
