@@ -213,17 +213,17 @@ def unsigned_ends(path):
 
 
 def signed_lines(path):
-    """The lines of a file of signed checkpoints; None if it is an unsigned one."""
-    lines = path.read_text("utf-8").splitlines()
-    if not lines or not ('"body"' in lines[0] and '"signature"' in lines[0]):
+    """The lines of a file of signed checkpoints; None if it is an unsigned one. One that is unfinished is None."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    if not lines or not (b'"body"' in lines[0] and b'"signature"' in lines[0]):
         return None
     found = []
     for line in lines:
         try:
-            line = json.loads(line)
-            found.append({"body": line["body"].encode(), "signature": bytes.fromhex(line["signature"])})
+            content = json.loads(line)
+            found.append({"body": content["body"].encode(), "signature": bytes.fromhex(content["signature"])})
         except (ValueError, TypeError, KeyError, AttributeError):
-            found.append({"body": b"", "signature": b""})
+            found.append({"body": b"", "signature": b""} if line.endswith(b"\n") else None)
     return found
 
 
@@ -290,7 +290,7 @@ class Signatures:
     """What trusted keys have signed, and what is wrong with checkpoints."""
 
     def __init__(self, keys):
-        self.keys, self.problems, self.valid = keys, set(), []
+        self.keys, self.problems, self.valid, self.remarks = keys, set(), [], []
         self.hashes, self.previous = defaultdict(set), {}
 
     def add(self, row, source):
@@ -370,7 +370,9 @@ def read_signatures(rows_of_table, files, keys):
         lines = signed_lines(file)
         if lines is None:
             signatures.problems.add(("BAD_SIGNATURE", str(file), "the checkpoint is not signed"))
-        rows += [(row, str(file)) for row in lines or ()]
+        rows += [(row, str(file)) for row in lines or () if row]
+        if None in (lines or ()):
+            signatures.remarks.append(f"the last line of {file} is unfinished")
     keys.trust_vouched([row for row, _ in rows])
     for row, source in rows:
         signatures.add(row, source)
@@ -399,7 +401,9 @@ def verify(path, export, files, keys, archives=()):
         chains[parse_uuid(row["chain_id"])].append({**row, "payload": inflated(row["payload"])})
     of_checkpoints = sorted(signatures.problems) if signatures else []
     problems, remarks = [(kind, f"{where}, {words}") for kind, where, words in of_checkpoints], []
-    if not keys:
+    if signatures:
+        remarks += [(None, words) for words in signatures.remarks]
+    else:
         remarks.append((None, "without a public key, no signature was checked"))
     for chain in sorted(chains.keys() | covered.keys()):
         rows = chains.get(chain)

@@ -266,6 +266,26 @@ async def test_a_damaged_or_missing_checkpoint_is_found_without_its_file(
     assert kind in kinds(await verified(settings))
 
 
+@pytest.mark.parametrize("cut", [1, 30, 200])
+async def test_an_unfinished_last_line_of_a_file_is_a_warning(
+    settings: Settings, database: Database, tmp_path: Path, cut: int
+) -> None:
+    await write(settings, database)
+    auditor = Auditor.of(settings, database, tmp_path / "auditor")
+    for file in (auditor.copy, signed_file(settings)):
+        file.write_bytes(file.read_bytes()[:-cut])
+    found = await auditor.verify()
+    assert found.by_service == found.by_tool == frozenset()
+    warnings = (await verify_audit(settings, lambda *_: None)).warnings
+    assert [("unfinished" in warning) for warning in warnings] == ([True] if cut > 1 else [])
+    await write(settings, database)  # which removes what is left of it
+    assert (await verify_audit(settings, lambda *_: None)).warnings == ()
+    with auditor.copy.open("ab") as copy:
+        copy.write(b"\n")
+    found = await auditor.verify()
+    assert found.by_service == found.by_tool == (frozenset() if cut == 1 else {("BAD_SIGNATURE", "")})
+
+
 async def test_everything_that_is_gone_is_found_with_the_file(settings: Settings, database: Database) -> None:
     await write(settings, database)
     for statement, expected in (
