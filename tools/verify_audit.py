@@ -325,8 +325,6 @@ class Signatures:
         if not self.valid:
             self.problems.add(("UNSIGNED", TABLE, "no checkpoint is signed by a key that was given"))
         self.found = {chain for body in self.valid if body["kind"] == "found" for chain, *_ in body["pairs"]}
-        self.has_found = any(body["kind"] == "found" for body in self.valid)
-        self.first_at = min((body["at"] for body in self.valid), default="")
         retired = [body["pairs"] for body in self.valid if body["kind"] == "retired"]
         self.retired = {chain: (seq, head) for pairs in retired for chain, seq, head, _ in pairs}
         self.latest, self.chains, self.closed = {}, {}, set()
@@ -349,9 +347,7 @@ class Signatures:
         newest = max(row["at"] for row in after)
         remark = (seq + 1, None, f"{len(after)} rows are not signed, the oldest of {min(row['at'] for row in after)}")
         if not seq:
-            is_older = not self.has_found and rows[0]["at"] < self.first_at
-            is_known = chain in self.found or is_older
-            return remark if is_known else (1, "UNKNOWN_CHAIN", "no writer has signed this chain")
+            return remark if chain in self.found else (1, "UNKNOWN_CHAIN", "no writer has signed this chain")
         is_late = newest > moved(at, TWO_INTERVALS) or newest < moved(self.latest[writer][1], -TWO_INTERVALS)
         if chain in self.closed or rows[-1]["kind"] == "seal" or is_late:
             return seq + 1, "UNSIGNED", f"{len(after)} rows are not signed by the writer of the chain"

@@ -33,6 +33,10 @@ IN_DATABASE = "the database"
 HOW_TO_TRUST = (
     "If it is a key of yours, give its public key with --public-key, or in the file of NORMALCY_AUDIT_PUBLIC_KEYS_FILE"
 )
+HOW_TO_ADOPT = (
+    "If it is older than the first signed checkpoint, `normalcy db upgrade` with the signing key and a login that may "
+    "read records signs what is there"
+)
 
 
 class CheckpointFinding(NamedTuple):
@@ -72,7 +76,6 @@ class SignatureLedger:
     of_unknown_keys: Counter[tuple[str, str]] = field(default_factory=Counter)  # checkpoints, by source and key
     findings: list[CheckpointFinding] = field(default_factory=list)
     count: int = 0
-    first_at: str = ""
     has_found: bool = False
     _latest: dict[UUID, tuple[int, str]] = field(default_factory=dict)  # by writer: number and time of its last one
     _hashes: dict[str, set[str]] = field(default_factory=dict)  # by source
@@ -130,11 +133,11 @@ class SignatureLedger:
             detail = "no checkpoint is signed by a key that was given"
             self.findings.append(CheckpointFinding(DamageKind.UNSIGNED, IN_DATABASE, detail))
 
-    def damage_of(self, chain_id: UUID, rows: UnsignedRows, opened_at: str) -> str | None:
+    def damage_of(self, chain_id: UUID, rows: UnsignedRows) -> str | None:
         """Why rows without a signature are a finding. None: they are the end of a chain that was being written."""
         signed = self.chains.get(chain_id)
         if signed is None:
-            return self._damage_of_unknown(chain_id, opened_at)
+            return self._damage_of_unknown(chain_id)
         if signed.closed:
             return "its writer had closed the chain"
         if rows.sealed:
@@ -146,15 +149,13 @@ class SignatureLedger:
             return f"its writer signed again at {latest}, without them"
         return None
 
-    def _damage_of_unknown(self, chain_id: UUID, opened_at: str) -> str | None:
+    def _damage_of_unknown(self, chain_id: UUID) -> str | None:
+        """Whatever times its rows have: whoever forges a chain chooses them."""
         if not self.count or chain_id in self.found:
             return None
-        if self.has_found or opened_at >= self.first_at:
-            return "no writer has signed this chain"
-        return None
+        return "no writer has signed this chain" + ("" if self.has_found else f". {HOW_TO_ADOPT}")
 
     def _record(self, body: Body, where: str) -> None:
-        self.first_at = min(self.first_at or body.at, body.at)
         mine = (body.number, body.at)
         self._latest[body.writer] = max(self._latest.get(body.writer, mine), mine)
         if body.previous != NOTHING_BEFORE:

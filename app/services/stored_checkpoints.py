@@ -77,7 +77,8 @@ def read_checkpoints(
         findings.append(CheckpointFinding(DamageKind.BAD_SIGNATURE, str(choice), "the checkpoint is not signed"))
     skipped = len(others) - len(compared)
     if skipped:
-        warnings.append(f"{skipped} of {len(others)} checkpoints in {folder} are of another database: not compared.")
+        among = f"{skipped} of {len(others)} checkpoints in {folder}"
+        warnings.append(f"{among} are of another database and were not compared.")
     return StoredCheckpoints(
         coverage,
         tuple(sorted(compared, key=lambda each: each.taken_at)),

@@ -23,6 +23,7 @@ from app.database.engine import Database
 from app.database.records import AuditRow, ChainHead, add_records
 from app.errors import CouldNotCheck, InvalidPublicKey, InvalidSettings, NormalcyError
 from app.observability import make_metrics
+from app.runtime.command import upgrade_database
 from app.services.signing_keys import rotate_signing_key
 from app.services.verify_audit import AuditVerification, verify_audit, write_checkpoint
 from app.settings import Settings, load_settings
@@ -171,19 +172,60 @@ async def test_a_chain_that_no_writer_signed_is_found_whenever_it_says_it_was_op
 ) -> None:
     await write(settings, database)
     for age in (timedelta(), timedelta(days=20)):
-        when = utc_now() - age
-        head = new_chain(month_of(utc_now()))
-        rows = link(head, [genesis(head, when, FACTS), encode(score("forged", at=when)), seal(when)])[0]
-        async with database.writing() as connection:
-            await add_records(connection, rows)
+        await add_unsigned_chain(database, age)
     assert kinds(await verified(settings)) == ["UNKNOWN_CHAIN", "UNKNOWN_CHAIN"]
 
 
-async def test_chains_from_before_the_first_signature_are_adopted(settings: Settings, database: Database) -> None:
+async def add_unsigned_chain(database: Database, age: timedelta = timedelta()) -> ChainHead:
+    """As a version without signatures did, or somebody without the key."""
+    when = utc_now() - age
     head = new_chain(month_of(utc_now()))
-    rows = link(head, [genesis(head, utc_now(), FACTS), encode(score("old"))])[0]
+    rows, end = link(head, [genesis(head, when, FACTS), encode(score("old", at=when))])
     async with database.writing() as connection:
         await add_records(connection, rows)
+    return end
+
+
+async def write_without_reading(settings: Settings, database: Database) -> None:
+    """As a service whose login may not read records: it adopts nothing."""
+    author = await open_author(settings, database, FACTS)
+    writer = AuditWriter(database.appender(), author, make_metrics())
+    await writer.start()
+    await writer.write([score("audited")])
+    await writer.stop()
+
+
+@pytest.mark.req("REQ-087")
+async def test_a_chain_dated_before_the_first_signature_is_found_also_if_nothing_was_adopted(
+    settings: Settings, database: Database, tmp_path: Path
+) -> None:
+    await write_without_reading(settings, database)
+    end = await add_unsigned_chain(database, timedelta(days=20))
+    found = await Auditor.of(settings, database, tmp_path / "auditor").verify()
+    assert found.by_service == found.by_tool == {("UNKNOWN_CHAIN", f"{end.chain_id} 1")}
+    assert "db upgrade" in (await verified(settings)).tampering[0].detail
+
+
+async def test_an_upgrade_signs_the_chains_that_it_finds_once(
+    settings: Settings, database: Database, tmp_path: Path
+) -> None:
+    await add_unsigned_chain(database)
+    (_, notes) = await upgrade_database(settings)
+    assert ["signing key" in note for note in notes] == [True]  # it creates none
+    load_signing_key(settings)
+    for _ in range(2):
+        assert await upgrade_database(settings) == ((), ())
+    [signed] = await checkpoints(database)
+    assert (signed.kind, len(read_body(signed.body).ends)) == ("found", 1)
+    await write_without_reading(settings, database)
+    auditor = Auditor.of(settings, database, tmp_path / "auditor")
+    assert (await auditor.verify()).by_tool == (await auditor.verify()).by_service == frozenset()
+    end = await add_unsigned_chain(database)
+    assert (await auditor.verify()).by_tool == {("UNKNOWN_CHAIN", f"{end.chain_id} 1")}
+
+
+async def test_chains_from_before_the_first_signature_are_adopted(settings: Settings, database: Database) -> None:
+    await add_unsigned_chain(database)
     await write(settings, database)
     found = await verified(settings)
     assert found.intact
