@@ -86,12 +86,17 @@ class Auditor:
         return Found(_of_service(found), await self.run_tool())
 
     async def run_tool(self) -> Findings:
-        audit, signed = self.settings.data_dir / FILE_NAME, None
-        if self.settings.database_url:
-            audit, signed = await self._export()
+        audit, signed = await self.tables()
         keys = TOOL.Keys([self.folder / "public.pem"])
         _, _, problems, _ = await asyncio.to_thread(TOOL.verify, audit, signed, [self.copy], keys)
         return frozenset((kind, _place(words)) for kind, words in problems)
+
+    async def tables(self) -> tuple[Path, Path | None]:
+        """For the tool: the SQLite file, or the exports of both tables."""
+        if self.settings.database_url:
+            records, signed = await self._export()
+            return records, signed
+        return self.settings.data_dir / FILE_NAME, None
 
     async def _export(self) -> tuple[Path, ...]:
         connection = await asyncpg.connect(self.settings.database_url)

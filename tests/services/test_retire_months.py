@@ -136,9 +136,7 @@ async def test_a_retired_month_is_missed_by_nobody_and_its_archive_verifies(audi
     assert (audit.checkpoints.has_failed, audit.checkpoints.lost_chains) == (False, 0)
     assert (await audit.retire()).months == ()
 
-    archive, tables = await archive_of(audit, done), (audit.settings.data_dir / "normalcy.sqlite3", None)
-    if audit.settings.database_url:
-        tables = await audit.auditor._export()  # type: ignore[assignment]
+    archive, tables = await archive_of(audit, done), await audit.auditor.tables()
     keys = TOOL.Keys([audit.auditor.folder / "public.pem"])
     records, _, problems, _ = TOOL.verify(*tables, [audit.auditor.copy], keys, [archive])
     assert (records > month.records, problems) == (True, [])
