@@ -297,7 +297,7 @@ def erase(
 
     The chain stays intact, and the erasure is itself recorded. Records that were stored in clear stay as they are.
     """
-    from app.services.erase_subject import erase_subject
+    from app.services.audit_records import erase_subject
 
     reference = typer.get_text_stream("stdin").readline().rstrip("\r\n") if subject == "-" else subject
     with progress_bar("counting") as report:
