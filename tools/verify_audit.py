@@ -20,6 +20,7 @@ import sys
 import zlib
 from collections import defaultdict
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from uuid import UUID
 
@@ -30,6 +31,7 @@ BODY_KEYS = set("v kind key_id writer number previous at database root ends publ
 END_KEYS = {"month", "chain_id", "seq", "head", "closed"}
 KINDS = {"score", "refusal", "read", "key", "activation", "genesis", "seal"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+PEM = re.compile(rb"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
 PREFIX = b"normalcy checkpoint v1\0"
 TWO_INTERVALS = timedelta(seconds=120)
 NO_CHECKPOINT = "0" * 64
@@ -49,8 +51,8 @@ def open_sqlite(path):
     return connection
 
 
-def table_of_sqlite(connection, table, columns):
-    for row in connection.execute(f"SELECT {', '.join(columns)} FROM {table}"):
+def table_of_sqlite(connection, table, columns, order):
+    for row in connection.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}"):
         yield dict(zip(columns, row, strict=True))
 
 
@@ -77,25 +79,38 @@ def lenient(row):
     return row
 
 
-def records(path, connection):
-    if connection:
-        return map(lenient, table_of_sqlite(connection, "audit_records", COLUMNS))
+def records(connection):
+    return map(lenient, table_of_sqlite(connection, "audit_records", COLUMNS, "month, chain_id, seq"))
+
+
+def imported(path):
+    """psql's export in a database on disk that nobody else has, so that its rows can be read chain by chain."""
+    connection = sqlite3.connect("")
+    connection.execute(f"CREATE TABLE audit_records ({', '.join(COLUMNS)})")
     rows = table_of_csv(path, COLUMNS, ("seq", "item", "status"), ("payload", "row_hash"))
-    return ({**row, "principal": row["principal"] or ""} for row in rows)
+    complete = ({**row, "principal": row["principal"] or ""} for row in rows)
+    places = ", ".join(f":{name}" for name in COLUMNS)
+    connection.executemany(f"INSERT INTO audit_records VALUES ({places})", complete)
+    return connection
 
 
 def signed_rows(export, connection):
     """The rows of audit_checkpoints, from the SQLite file or from psql's export of that table."""
     if connection:
-        return map(lenient, table_of_sqlite(connection, "audit_checkpoints", SIGNED_COLUMNS))
+        return map(lenient, table_of_sqlite(connection, "audit_checkpoints", SIGNED_COLUMNS, "writer, number"))
     return table_of_csv(export, SIGNED_COLUMNS, ("number",), ("body", "signature")) if export else iter(())
+
+
+@cache
+def payload_dictionary():
+    return Path(__file__).with_name("payload_dictionary.txt").read_bytes()
 
 
 def inflated(stored):
     """The payload as it was hashed. What cannot be inflated is returned unchanged, and its hash does not match."""
     if stored[:1] == b"{":
         return stored
-    stream = zlib.decompressobj(zdict=Path(__file__).with_name("payload_dictionary.txt").read_bytes())
+    stream = zlib.decompressobj(zdict=payload_dictionary())
     try:
         payload = stream.decompress(stored)
     except zlib.error:
@@ -121,9 +136,9 @@ def is_version_1(payload):
     )
 
 
-def payload_problem(row):
+def payload_problem(row, content):
     try:
-        payload = json.loads(row["payload"])
+        payload = json.loads(content)
         if not is_version_1(payload):
             raise ValueError
         model = payload["model"] or {"site": None, "version": None}
@@ -150,39 +165,49 @@ def parse_uuid(text):
     return found if text in (str(found), found.hex) else UUID(int=0)
 
 
-def order_problem(row, number, rows, sealed):
-    if row["month"] != rows[0]["month"]:
-        return row["seq"], "FORK", "the chain is in two months"
-    if row["seq"] < number:
-        return row["seq"], "FORK", "a number twice"
-    if row["seq"] > number:
-        return number, "GAP", "missing"
-    return (number, "AFTER_SEAL", "follows the seal") if sealed else None
+class Chain:
+    """A chain while its rows are read in order: what the next row needs, and the first damage as (row, kind, words)."""
 
+    def __init__(self, month, covered, signed_seq):
+        """`covered`: by number, the hashes of checkpoints. `signed_seq`: the last row that its writer signed."""
+        self.month, self.covered, self.signed_seq = month, covered, signed_seq
+        self.rows, self.previous, self.sealed, self.problem = 0, bytes(32), False, None
+        self.unsigned, self.oldest, self.newest = 0, "", ""
 
-def row_problem(row, number, previous):
-    chain_id, record_id = parse_uuid(row["chain_id"]), parse_uuid(row["record_id"])
-    if row["row_hash"] != row_hash(previous, chain_id, number, record_id, row["payload"]):
-        return number, "MUTATED", "not what was hashed"
-    problem = payload_problem(row)
-    if problem:
-        return number, "UNKNOWN_CHAIN" if "genesis" in problem else "MUTATED", problem
-    return None
+    def add(self, row):
+        self.problem = self.problem or self.order_problem(row) or self.row_problem(row)
+        self.rows, self.previous, self.sealed = self.rows + 1, row["row_hash"], row["kind"] == "seal"
+        if row["seq"] > self.signed_seq:
+            self.unsigned += 1
+            self.oldest, self.newest = min(self.oldest or row["at"], row["at"]), max(self.newest, row["at"])
 
+    def finish(self):
+        last = max(self.covered, default=0)
+        if self.problem is None and self.rows < last:
+            self.problem = (self.rows + 1, "TRUNCATED", f"missing; a checkpoint covers {last} rows")
+        return self.problem
 
-def chain_problem(rows, covered):
-    """The first damage of a chain as (row, kind, words). `covered`: by number, the hashes of checkpoints."""
-    previous, sealed, number = bytes(32), False, 0
-    rows = sorted(rows, key=lambda row: (row["month"], row["seq"]))
-    for number, row in enumerate(rows, 1):
-        problem = order_problem(row, number, rows, sealed) or row_problem(row, number, previous)
+    def order_problem(self, row):
+        number = self.rows + 1
+        if row["month"] != self.month:
+            return row["seq"], "FORK", "the chain is in two months"
+        if row["seq"] < number:
+            return row["seq"], "FORK", "a number twice"
+        if row["seq"] > number:
+            return number, "GAP", "missing"
+        return (number, "AFTER_SEAL", "follows the seal") if self.sealed else None
+
+    def row_problem(self, row):
+        number, payload = row["seq"], inflated(row["payload"])
+        chain_id, record_id = parse_uuid(row["chain_id"]), parse_uuid(row["record_id"])
+        if row["row_hash"] != row_hash(self.previous, chain_id, number, record_id, payload):
+            return number, "MUTATED", "not what was hashed"
+        problem = payload_problem(row, payload)
         if problem:
-            return problem
-        if covered.get(number, {row["row_hash"]}) != {row["row_hash"]}:
+            return number, "UNKNOWN_CHAIN" if "genesis" in problem else "MUTATED", problem
+        if self.covered.get(number, {row["row_hash"]}) != {row["row_hash"]}:
             return number, "REWRITTEN", "a checkpoint has another hash"
-        previous, sealed = row["row_hash"], row["kind"] == "seal"
-    last = max(covered, default=0)
-    return (number + 1, "TRUNCATED", f"missing; a checkpoint covers {last} rows") if number < last else None
+        return None
 
 
 def merkle(leaves):
@@ -203,26 +228,26 @@ def ends_of(lines):
     return [(UUID(line["chain_id"]), line["seq"], bytes.fromhex(line["head"]), line["month"]) for line in lines]
 
 
-def unsigned_ends(path):
-    header, *lines = map(json.loads, path.read_text("utf-8").splitlines())
+def unsigned_ends(path, content):
+    header, *lines = map(json.loads, content.splitlines())
     ends = ends_of(lines)
     if header["v"] != 1 or header["chains"] != len(ends) or header["root"] != root_of(ends):
         raise ValueError(f"{path} does not match its own root: it was cut or edited")
     return ends
 
 
-def signed_lines(path):
-    """The lines of a file of signed checkpoints; None if it is an unsigned one."""
-    lines = path.read_text("utf-8").splitlines()
-    if not lines or not ('"body"' in lines[0] and '"signature"' in lines[0]):
+def signed_lines(content):
+    """The lines of a file of signed checkpoints; None if it is an unsigned one. One that is unfinished is None."""
+    lines = content.splitlines(keepends=True)
+    if not lines or not (b'"body"' in lines[0] and b'"signature"' in lines[0]):
         return None
     found = []
     for line in lines:
         try:
-            line = json.loads(line)
-            found.append({"body": line["body"].encode(), "signature": bytes.fromhex(line["signature"])})
+            content = json.loads(line)
+            found.append({"body": content["body"].encode(), "signature": bytes.fromhex(content["signature"])})
         except (ValueError, TypeError, KeyError, AttributeError):
-            found.append({"body": b"", "signature": b""})
+            found.append({"body": b"", "signature": b""} if line.endswith(b"\n") else None)
     return found
 
 
@@ -252,7 +277,11 @@ class Keys:
 
         self.keys = {}
         for path in paths:
-            self.add(load_pem_public_key(path.read_bytes()).public_bytes_raw())
+            blocks = PEM.findall(path.read_bytes())
+            if not blocks:
+                raise ValueError(f"{path} holds no public key in PEM")
+            for block in blocks:
+                self.add(load_pem_public_key(block).public_bytes_raw())
 
     def add(self, raw):
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -270,11 +299,11 @@ class Keys:
             return "its signature is wrong"
         return None
 
-    def trust_successors(self, rows):
-        announced = [(body, row) for row in rows if (body := read_body(row["body"])) and body["kind"] == "key"]
+    def trust_vouched(self, rows):
+        vouching = [(body, row) for row in rows if (body := read_body(row["body"])) and body["kind"] == "key"]
         while True:
             before = len(self.keys)
-            for body, row in announced:
+            for body, row in vouching:
                 if self.problem(body, row) is None:
                     self.add(bytes.fromhex(body["public_key"]))
             if len(self.keys) == before:
@@ -285,7 +314,7 @@ class Signatures:
     """What trusted keys have signed, and what is wrong with checkpoints."""
 
     def __init__(self, keys):
-        self.keys, self.problems, self.valid = keys, set(), []
+        self.keys, self.problems, self.valid, self.remarks = keys, set(), [], []
         self.hashes, self.previous = defaultdict(set), {}
 
     def add(self, row, source):
@@ -320,8 +349,6 @@ class Signatures:
         if not self.valid:
             self.problems.add(("UNSIGNED", TABLE, "no checkpoint is signed by a key that was given"))
         self.found = {chain for body in self.valid if body["kind"] == "found" for chain, *_ in body["pairs"]}
-        self.has_found = any(body["kind"] == "found" for body in self.valid)
-        self.first_at = min((body["at"] for body in self.valid), default="")
         retired = [body["pairs"] for body in self.valid if body["kind"] == "retired"]
         self.retired = {chain: (seq, head) for pairs in retired for chain, seq, head, _ in pairs}
         self.latest, self.chains, self.closed = {}, {}, set()
@@ -334,22 +361,20 @@ class Signatures:
                     self.chains[chain] = max(self.chains.get(chain, mine), mine, key=lambda each: each[:2])
                     self.closed |= {chain} if end["closed"] else set()
 
-    def chain_problem(self, chain, rows):
+    def signed_seq(self, chain_id):
+        return self.chains[chain_id][0] if chain_id in self.chains else 0
+
+    def chain_problem(self, chain_id, chain):
         """The damage of rows that are not signed, or a remark (without a kind), or None."""
-        seq, _, at, writer = self.chains.get(chain, (0, 0, "", None))
-        rows = sorted(rows, key=lambda row: row["seq"])
-        after = [row for row in rows if row["seq"] > seq]
-        if not after or not self.valid:
+        if not chain.unsigned or not self.valid:
             return None
-        newest = max(row["at"] for row in after)
-        remark = (seq + 1, None, f"{len(after)} rows are not signed, the oldest of {min(row['at'] for row in after)}")
-        if not seq:
-            is_older = not self.has_found and rows[0]["at"] < self.first_at
-            is_known = chain in self.found or is_older
-            return remark if is_known else (1, "UNKNOWN_CHAIN", "no writer has signed this chain")
-        is_late = newest > moved(at, TWO_INTERVALS) or newest < moved(self.latest[writer][1], -TWO_INTERVALS)
-        if chain in self.closed or rows[-1]["kind"] == "seal" or is_late:
-            return seq + 1, "UNSIGNED", f"{len(after)} rows are not signed by the writer of the chain"
+        remark = (chain.signed_seq + 1, None, f"{chain.unsigned} rows are not signed, the oldest of {chain.oldest}")
+        if chain_id not in self.chains:
+            return remark if chain_id in self.found else (1, "UNKNOWN_CHAIN", "no writer has signed this chain")
+        _, _, at, writer = self.chains[chain_id]
+        earliest, latest = moved(self.latest[writer][1], -TWO_INTERVALS), moved(at, TWO_INTERVALS)
+        if chain_id in self.closed or chain.sealed or chain.newest > latest or chain.newest < earliest:
+            return chain.signed_seq + 1, "UNSIGNED", f"{chain.unsigned} rows are not signed by the writer of the chain"
         return remark
 
 
@@ -359,14 +384,17 @@ def moved(at, by):
 
 
 def read_signatures(rows_of_table, files, keys):
+    """`files`: their bytes, by name. They were read first: a service may have signed since."""
     signatures = Signatures(keys)
     rows = [(row, TABLE) for row in rows_of_table]
-    for file in files:
-        lines = signed_lines(file)
+    for name, content in files.items():
+        lines = signed_lines(content)
         if lines is None:
-            signatures.problems.add(("BAD_SIGNATURE", str(file), "the checkpoint is not signed"))
-        rows += [(row, str(file)) for row in lines or ()]
-    keys.trust_successors([row for row, _ in rows])
+            signatures.problems.add(("BAD_SIGNATURE", name, "the checkpoint is not signed"))
+        rows += [(row, name) for row in lines or () if row]
+        if None in (lines or ()):
+            signatures.remarks.append(f"the last line of {name} is unfinished")
+    keys.trust_vouched([row for row, _ in rows])
     for row, source in rows:
         signatures.add(row, source)
     signatures.finish()
@@ -375,7 +403,9 @@ def read_signatures(rows_of_table, files, keys):
 
 def covered_ends(files, signatures):
     covered = defaultdict(lambda: defaultdict(set))
-    ends = [end for file in files if signed_lines(file) is None for end in unsigned_ends(file)]
+    ends = [
+        end for name, content in files.items() if signed_lines(content) is None for end in unsigned_ends(name, content)
+    ]
     ends += [end for body in signatures.valid for end in body["pairs"]] if signatures else []
     for chain, seq, head, _ in ends:
         covered[chain][seq].add(head)
@@ -384,34 +414,47 @@ def covered_ends(files, signatures):
 
 def verify(path, export, files, keys, archives=()):
     """How many records and chains there are, what is wrong, and remarks. `archives`: exports of retired months."""
+    files = {str(file): file.read_bytes() for file in files}
     connection = open_sqlite(path) if is_sqlite(path) else None
     signatures = read_signatures(signed_rows(export, connection), files, keys) if keys else None
     covered = covered_ends(files, signatures)
-    chains = defaultdict(list)
-    for row in (
-        row for source in ((path, connection), *((file, None) for file in archives)) for row in records(*source)
-    ):
-        chains[parse_uuid(row["chain_id"])].append({**row, "payload": inflated(row["payload"])})
+    chains = {}
+    for source in (connection or imported(path), *map(imported, archives)):
+        for row in records(source):
+            chain_id = parse_uuid(row["chain_id"])
+            if chain_id not in chains:
+                signed_seq = signatures.signed_seq(chain_id) if signatures else 0
+                chains[chain_id] = Chain(row["month"], covered.get(chain_id, {}), signed_seq)
+            chains[chain_id].add(row)
+        source.close()
+    problems, remarks = judged(chains, covered, signatures)
+    return sum(chain.rows for chain in chains.values()), len(chains), problems, remarks
+
+
+def judged(chains, covered, signatures):
     of_checkpoints = sorted(signatures.problems) if signatures else []
-    problems, remarks = [(kind, f"{where}, {words}") for kind, where, words in of_checkpoints], []
-    for chain in sorted(chains.keys() | covered.keys()):
-        rows = chains.get(chain)
-        if rows is None:
-            seq = max(covered[chain])
-            if signatures and {signatures.retired.get(chain)} == {(seq, head) for head in covered[chain][seq]}:
-                remarks.append((None, f"chain {chain} was retired with {seq} rows"))
-                continue
-            problems.append(("VANISHED", f"chain {chain}, row 1: the whole chain is missing"))
+    problems = [(kind, f"{where}, {words}") for kind, where, words in of_checkpoints]
+    remarks = signatures.remarks if signatures else ["without a public key, no signature was checked"]
+    for chain_id in sorted(chains.keys() | covered.keys()):
+        chain = chains.get(chain_id)
+        if chain is None:
+            seq = max(covered[chain_id])
+            if signatures and {signatures.retired.get(chain_id)} == {(seq, head) for head in covered[chain_id][seq]}:
+                remarks.append(f"chain {chain_id} was retired with {seq} rows")
+            else:
+                problems.append(("VANISHED", f"chain {chain_id}, row 1: the whole chain is missing"))
             continue
-        found = chain_problem(rows, covered.get(chain, {})) or (signatures and signatures.chain_problem(chain, rows))
+        found = chain.finish() or (signatures and signatures.chain_problem(chain_id, chain))
         if found:
             row, kind, words = found
-            (problems if kind else remarks).append((kind, f"chain {chain}, row {row}: {words}"))
+            words = f"chain {chain_id}, row {row}: {words}"
+            if kind:
+                problems.append((kind, words))
+            else:
+                remarks.append(words)
     if covered and not chains:
         problems.append(("EMPTIED", "there is no record at all"))
-    if connection:
-        connection.close()
-    return sum(map(len, chains.values())), len(chains), problems, [words for _, words in remarks]
+    return problems, remarks
 
 
 def main():

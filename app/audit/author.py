@@ -63,9 +63,6 @@ class Author:
     signer: Signer
     log: CheckpointLog
 
-    def for_another_chain(self) -> "Author":
-        return Author(self.facts, self.signer.for_another_writer(), self.log)
-
 
 async def open_author(settings: Settings, database: Database, facts: dict[str, Any]) -> Author:
     """Raises InvalidSettings if there is no usable key, NormalcyError if others can read it."""

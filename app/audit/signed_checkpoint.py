@@ -9,7 +9,7 @@ signed from its first row on, and a sealed chain to its last.
 
     written    ends of chains that the signer has written
     found      ends of chains that were there before anybody signed, as the first signer found them
-    key        the public key that replaces the one of this signature
+    key        a public key that the key of this signature vouches for: the one that replaces it, or the one before it
     retired    ends of the chains of a month that was removed from the database on purpose
 """
 
@@ -72,13 +72,17 @@ class OwnEnd(NamedTuple):
 
 
 class Signer:
-    """Signs for one writer, in order. A checkpoint that may not have been committed is never referred to."""
+    """Signs for one writer, in order. A checkpoint that may not have been committed is never referred to.
+
+    One that may have been committed, because its reply was lost, is followed by another one with the next rows: rows
+    without a signature are judged by the times of the checkpoints that are in the database.
+    """
 
     def __init__(self, key: SigningKey, database: str, previous: str = NOTHING_BEFORE) -> None:
         """`previous`: the hash of a checkpoint that is committed already, of whichever writer."""
         self.key, self.database, self.writer = key, database, uuid4()
         self._number, self._previous = 0, previous
-        self._last: datetime | None = None
+        self._last: datetime | None = None  # of the newest in the database; None: there is none, or it is not known
 
     def for_another_writer(self) -> "Signer":
         """For a chain beside this writer's."""
@@ -103,7 +107,7 @@ class Signer:
         """`with_it`: the one before it, committed in the same transaction."""
         return self._sign("retired", [OwnEnd(head, closed=True) for head in heads], now, checkpoint_hash(with_it.body))
 
-    def new_key(self, public_key: bytes, now: datetime) -> CheckpointRow:
+    def vouch_for(self, public_key: bytes, now: datetime) -> CheckpointRow:
         return self._sign("key", [], now, self._previous, public_key.hex())
 
     def confirm(self, row: CheckpointRow) -> None:
@@ -115,6 +119,7 @@ class Signer:
         self, kind: StatementKind, ends: Sequence[OwnEnd], now: datetime, previous: str, public_key: str | None = None
     ) -> CheckpointRow:
         self._number += 1
+        self._last = None  # until it is confirmed
         in_order = sorted(ends, key=lambda end: end.head.chain_id)
         body = Body(
             v=1,

@@ -1,7 +1,9 @@
 """The Ed25519 key that signs checkpoints: configured, or created once in the data folder. Its public half goes to
-auditors; the private half never leaves the machine."""
+auditors; the private half never leaves the machine. Replicas that sign with keys of their own are given the public keys
+of the others."""
 
 import hashlib
+import re
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature
@@ -13,6 +15,7 @@ from app.files import create_file, private_content
 from app.settings import Settings
 
 KEY_FILE = "signing.key"
+PEM = re.compile(rb"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
 DOMAIN = b"normalcy checkpoint v1\0"  # so that no signature of anything else is ever one of a checkpoint
 
 
@@ -88,6 +91,12 @@ def load_signing_key(settings: Settings) -> SigningKey:
         ) from error
 
 
+def trusted_keys(settings: Settings) -> list[PublicKey]:
+    """Whose signatures count unless an auditor gives keys: that of this installation, and those of the setting."""
+    own, file = own_public_key(settings), settings.audit_public_keys_file
+    return [*([own] if own else []), *(read_public_keys(Path(file)) if file else [])]
+
+
 def own_public_key(settings: Settings) -> PublicKey | None:
     """For verification, which creates nothing. None: this installation has no key yet."""
     if not settings.signing_key and not (settings.data_dir / KEY_FILE).exists():
@@ -95,14 +104,21 @@ def own_public_key(settings: Settings) -> PublicKey | None:
     return load_signing_key(settings).public
 
 
-def read_public_key(path: Path) -> PublicKey:
-    """Raises InvalidPublicKey."""
+def read_public_keys(path: Path) -> list[PublicKey]:
+    """One or several in a file. Raises InvalidPublicKey."""
     try:
-        key = serialization.load_pem_public_key(path.read_bytes())
+        blocks = PEM.findall(path.read_bytes())
+        keys = [serialization.load_pem_public_key(block) for block in blocks]
     except OSError as error:
         raise InvalidPublicKey(f"{path} cannot be read: {error.strerror}.") from error
     except ValueError as error:
-        raise InvalidPublicKey(f"{path} is not a public key in PEM.") from error
+        raise InvalidPublicKey(f"{path} holds something that is not a public key in PEM.") from error
+    if not keys:
+        raise InvalidPublicKey(f"{path} is not a public key in PEM.")
+    return [_public_key(key, path) for key in keys]
+
+
+def _public_key(key: object, path: Path) -> PublicKey:
     if not isinstance(key, Ed25519PublicKey):
-        raise InvalidPublicKey(f"{path} is not an Ed25519 key.")
+        raise InvalidPublicKey(f"{path} holds a key that is not an Ed25519 key.")
     return PublicKey(key.public_bytes_raw())

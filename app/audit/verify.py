@@ -151,7 +151,7 @@ class _Chain:
 
     def __init__(self, month: str, chain_id: UUID, covered: CoveredHashes, signatures: SignatureLedger | None) -> None:
         self.month, self.chain_id, self.covered, self.signatures = month, chain_id, covered, signatures
-        self.seq, self.previous, self.first_at, self.last_kind, self.last_at = 0, NOTHING_BEFORE, "", "", ""
+        self.seq, self.previous, self.last_kind, self.last_at = 0, NOTHING_BEFORE, "", ""
         signed = signatures.chains.get(chain_id) if signatures else None
         self.signed_seq = signed.seq if signed else 0
         self.unsigned, self.oldest_unsigned, self.newest_unsigned = 0, "", ""
@@ -161,7 +161,6 @@ class _Chain:
         if self.damage is None:
             self.damage = self._check_order(row) or self._check_content(row) or self._check_coverage(row)
         self.seq, self.previous, self.last_kind, self.last_at = row.seq, row.row_hash, row.kind, row.at
-        self.first_at = self.first_at or row.at
         if row.seq > self.signed_seq:
             self.unsigned += 1
             self.oldest_unsigned = min(self.oldest_unsigned or row.at, row.at)
@@ -208,7 +207,7 @@ class _Chain:
     def _check_signatures(self, signatures: SignatureLedger) -> ChainFinding | None:
         sealed = self.last_kind == "seal"
         rows = UnsignedRows(self.newest_unsigned, sealed)
-        reason = signatures.damage_of(self.chain_id, rows, self.first_at)
+        reason = signatures.damage_of(self.chain_id, rows)
         if reason is None:
             return None
         if not self.signed_seq:

@@ -1,8 +1,9 @@
 """Verify signed checkpoints, those of the database and those of files, and judge rows that nobody signed.
 
-A checkpoint counts if a trusted key signed it: one that the auditor gave, or one that a trusted key announced as its
-successor. Each refers to the checkpoint before it, so one that was removed is missed by the next; those at the end are
-missed only by the copies in files.
+A checkpoint counts if a trusted key signed it: one that was given, or one that a trusted key vouches for (kind `key`).
+Anybody who may add rows can add one that names another key, so such a checkpoint excuses nothing. Each refers to the
+checkpoint before it, so one that was removed is missed by the next; those at the end are missed only by the copies in
+files.
 
 Every chain is signed together with its first row, with its seal, and with rows a minute after the last signature. So
 a chain without a signature was added by somebody else, and rows after the last signature are at most a minute younger
@@ -13,6 +14,7 @@ A chain that a trusted key signed as retired may be missing, if no checkpoint co
 The order of a writer's checkpoints is that of their numbers: clocks are set back.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -28,6 +30,13 @@ from app.database.records import ChainHead
 from app.errors import InvalidCheckpoint
 
 IN_DATABASE = "the database"
+HOW_TO_TRUST = (
+    "If it is a key of yours, give its public key with --public-key, or in the file of NORMALCY_AUDIT_PUBLIC_KEYS_FILE"
+)
+HOW_TO_ADOPT = (
+    "If it is older than the first signed checkpoint, `normalcy db upgrade` with the signing key and a login that may "
+    "read records signs what is there"
+)
 
 
 class CheckpointFinding(NamedTuple):
@@ -60,25 +69,23 @@ class SignatureLedger:
     """What trusted keys have signed, and what is wrong with checkpoints. Add every checkpoint, then call `finish`."""
 
     trusted: dict[str, PublicKey]
-    strict: bool  # a checkpoint of an unknown key is a finding, not only ignored
+    must_be_signed: bool = False  # that nothing is signed by these keys is a finding
     chains: dict[UUID, SignedUntil] = field(default_factory=dict)
     found: set[UUID] = field(default_factory=set)  # chains of before the first signature
     retired: dict[UUID, ChainHead] = field(default_factory=dict)  # chains of months that were removed on purpose
-    of_unknown_keys: set[UUID] = field(default_factory=set)  # chains
-    unknown_keys: set[str] = field(default_factory=set)
+    of_unknown_keys: Counter[tuple[str, str]] = field(default_factory=Counter)  # checkpoints, by source and key
     findings: list[CheckpointFinding] = field(default_factory=list)
     count: int = 0
-    first_at: str = ""
     has_found: bool = False
     _latest: dict[UUID, tuple[int, str]] = field(default_factory=dict)  # by writer: number and time of its last one
     _hashes: dict[str, set[str]] = field(default_factory=dict)  # by source
     _previous: dict[str, str] = field(default_factory=dict)  # what must exist, and who refers to it
 
-    def trust_successors(self, rows: Iterable[CheckpointRow]) -> None:
-        """Keys that trusted keys announced, in whichever order."""
-        announced = [row for row in rows if row.kind == "key"]
+    def trust_vouched(self, rows: Iterable[CheckpointRow]) -> None:
+        """Keys that trusted keys vouch for, in whichever order."""
+        vouching = [row for row in rows if row.kind == "key"]
         while True:
-            new = [body.public_key for row in announced if (body := self._valid(row)) and body.public_key]
+            new = [body.public_key for row in vouching if (body := self._valid(row)) and body.public_key]
             keys = {key.key_id: key for key in (PublicKey(bytes.fromhex(raw)) for raw in new)}
             if keys.keys() <= self.trusted.keys():
                 return
@@ -98,10 +105,7 @@ class SignatureLedger:
         if (row.writer, row.number, row.kind) != (body.writer, body.number, body.kind):
             self._found(where, "its columns differ from what was signed")
         elif body.key_id not in self.trusted:
-            self.unknown_keys.add(body.key_id)
-            self.of_unknown_keys.update(end.chain_id for end in body.ends)
-            if self.strict:
-                self._found(where, f"the key {body.key_id} that signed it was not given")
+            self.of_unknown_keys[source, body.key_id] += 1
         elif not self.trusted[body.key_id].has_signed(row.body, row.signature):
             self._found(where, "its signature is wrong")
         else:
@@ -111,6 +115,9 @@ class SignatureLedger:
         return None
 
     def finish(self) -> None:
+        for (source, key_id), count in self.of_unknown_keys.items():
+            checkpoints = f"{count} checkpoints name" if count > 1 else "a checkpoint names"
+            self._found(source, f"{checkpoints} the key {key_id}, which is not trusted. {HOW_TO_TRUST}")
         known = set().union(*self._hashes.values())
         for previous, where in self._previous.items():
             if previous not in known:
@@ -122,15 +129,15 @@ class SignatureLedger:
             if missing:
                 detail = f"the database lacks {missing} of its checkpoints"
                 self.findings.append(CheckpointFinding(DamageKind.CHECKPOINT_GONE, source, detail))
-        if self.strict and not self.count:
+        if self.must_be_signed and not self.count:
             detail = "no checkpoint is signed by a key that was given"
             self.findings.append(CheckpointFinding(DamageKind.UNSIGNED, IN_DATABASE, detail))
 
-    def damage_of(self, chain_id: UUID, rows: UnsignedRows, opened_at: str) -> str | None:
+    def damage_of(self, chain_id: UUID, rows: UnsignedRows) -> str | None:
         """Why rows without a signature are a finding. None: they are the end of a chain that was being written."""
         signed = self.chains.get(chain_id)
         if signed is None:
-            return self._damage_of_unknown(chain_id, opened_at)
+            return self._damage_of_unknown(chain_id)
         if signed.closed:
             return "its writer had closed the chain"
         if rows.sealed:
@@ -142,15 +149,13 @@ class SignatureLedger:
             return f"its writer signed again at {latest}, without them"
         return None
 
-    def _damage_of_unknown(self, chain_id: UUID, opened_at: str) -> str | None:
-        if not self.count or chain_id in self.found or (not self.strict and chain_id in self.of_unknown_keys):
+    def _damage_of_unknown(self, chain_id: UUID) -> str | None:
+        """Whatever times its rows have: whoever forges a chain chooses them."""
+        if not self.count or chain_id in self.found:
             return None
-        if self.has_found or opened_at >= self.first_at:
-            return "no writer has signed this chain"
-        return None
+        return "no writer has signed this chain" + ("" if self.has_found else f". {HOW_TO_ADOPT}")
 
     def _record(self, body: Body, where: str) -> None:
-        self.first_at = min(self.first_at or body.at, body.at)
         mine = (body.number, body.at)
         self._latest[body.writer] = max(self._latest.get(body.writer, mine), mine)
         if body.previous != NOTHING_BEFORE:
@@ -182,13 +187,14 @@ class SignatureLedger:
         self.findings.append(CheckpointFinding(DamageKind.BAD_SIGNATURE, where, detail))
 
 
-async def retired_ends(connection: Connection, key: PublicKey | None) -> dict[UUID, ChainHead]:
-    """The ends of the chains that this key signed as retired."""
-    ledger = SignatureLedger(trusted_keys([key] if key else []), strict=False)
+async def retired_ends(connection: Connection, keys: Iterable[PublicKey]) -> dict[UUID, ChainHead]:
+    """The ends of the chains that these keys, and those that they vouch for, signed as retired."""
+    ledger = SignatureLedger(by_id(keys))
+    ledger.trust_vouched([row async for row in stream_checkpoints(connection, "key")])
     async for row in stream_checkpoints(connection, "retired"):
         ledger.add(row)
     return ledger.retired
 
 
-def trusted_keys(keys: Iterable[PublicKey]) -> dict[str, PublicKey]:
+def by_id(keys: Iterable[PublicKey]) -> dict[str, PublicKey]:
     return {key.key_id: key for key in keys}

@@ -65,8 +65,8 @@ def verify(
     public_key: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Accept only checkpoints signed by this key (PEM), and by keys that it announced; may be repeated. "
-            "Default: the key of this installation."
+            help="Accept only checkpoints signed by the keys in this file (PEM), and by keys that they vouch for; may "
+            "be repeated. Default: the key of this installation and those of NORMALCY_AUDIT_PUBLIC_KEYS_FILE."
         ),
     ] = None,
     json: JsonOption = False,
@@ -75,14 +75,14 @@ def verify(
 
     Exit code 0: intact; 1: tampered with; 2: could not check.
     """
-    from app.audit.signing_key import read_public_key
+    from app.audit.signing_key import read_public_keys
     from app.services.verify_audit import verify_audit
 
     if checkpoint and no_checkpoint:
         raise typer.BadParameter("--checkpoint and --no-checkpoint contradict each other.")
     choice: CheckpointChoice = checkpoint or ("none" if no_checkpoint else "folder")
     with _any_failure_exits_with_2(), progress_bar("verifying") as report:
-        keys = [read_public_key(path) for path in public_key or ()]
+        keys = [key for path in public_key or () for key in read_public_keys(path)]
         found = run(lambda settings: verify_audit(settings, report, since, choice, keys))
     with _any_failure_exits_with_2():  # a result that could not be printed must not look like tampering
         show(found, json, lambda: _show_verification(found))
@@ -128,7 +128,7 @@ def rotate_key(
         typer.Option("--out", help="The file for the new private key. Default: replace the one in the data folder."),
     ] = None,
 ) -> None:
-    """Replace the key that signs checkpoints. The old key signs the new one; restart the service to use it."""
+    """Replace the key that signs checkpoints. Both keys sign each other; restart the service to use the new one."""
     from app.services.signing_keys import rotate_signing_key
 
     key = run(lambda settings: rotate_signing_key(settings, out))
@@ -297,7 +297,7 @@ def erase(
 
     The chain stays intact, and the erasure is itself recorded. Records that were stored in clear stay as they are.
     """
-    from app.services.erase_subject import erase_subject
+    from app.services.audit_records import erase_subject
 
     reference = typer.get_text_stream("stdin").readline().rstrip("\r\n") if subject == "-" else subject
     with progress_bar("counting") as report:

@@ -33,9 +33,10 @@ POSTGRES_SETTINGS = """
         current_setting('synchronous_standby_names') AS synchronous_standby_names,
         EXISTS (
             SELECT FROM pg_class WHERE relpersistence <> 'p' AND (
-                oid IN (to_regclass('audit_records'), to_regclass('audit_checkpoints'))
+                oid IN (to_regclass('audit_records'), to_regclass('audit_checkpoints'), to_regclass('activations'),
+                    to_regclass('api_keys'), to_regclass('data_keys'))
                 OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass('audit_records')))
-        ) AS has_unlogged_records
+        ) AS has_unlogged_tables
 """
 WAITS_FOR_EVERY_DISK = ("on", "remote_apply")
 WAITS_FOR_THIS_DISK = ("local", "remote_write")
@@ -74,7 +75,7 @@ class PostgresSettings(NamedTuple):
     full_page_writes: str
     synchronous_commit: str
     synchronous_standby_names: str
-    has_unlogged_records: bool
+    has_unlogged_tables: bool
 
 
 async def check_durability(connection: AsyncConnection) -> None:
@@ -101,8 +102,8 @@ def postgres_problem(found: PostgresSettings) -> str | None:
         return f"PostgreSQL runs with synchronous_commit={commit} although it has synchronous standbys: set it to on."
     if commit not in WAITS_FOR_EVERY_DISK + WAITS_FOR_THIS_DISK:
         return f"PostgreSQL runs with synchronous_commit={commit} and may lose records: set it to on."
-    if found.has_unlogged_records:
-        return "A table of the audit, or a partition of it, is UNLOGGED: a crash would empty it."
+    if found.has_unlogged_tables:
+        return "A table of records, keys or activations, or a partition, is UNLOGGED: a crash would empty it."
     return None
 
 

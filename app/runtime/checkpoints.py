@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -50,10 +50,10 @@ class Checkpoints:
         data_dir: Path,
         clock: Callable[[], datetime],
         metrics: Metrics,
-        key: PublicKey | None = None,
+        keys: Sequence[PublicKey] = (),
     ) -> None:
-        """`key`: of this installation, which signs that months are retired."""
-        self._database, self._clock, self._key = database, clock, key
+        """`keys`: those that this installation trusts; they sign that months are retired."""
+        self._database, self._clock, self._keys = database, clock, keys
         self._retired: dict[UUID, ChainHead] = {}
         self._log, self._metrics = structlog.get_logger("audit"), metrics
         self._folder = CheckpointFolder(data_dir / FOLDER, self._log_unusable)
@@ -85,7 +85,7 @@ class Checkpoints:
             async with self._database.reading() as connection:
                 taken = replace(await take_checkpoint(connection, self._clock()), retired=self._retired)
                 if lost_ends(with_lost_ends(taken, self._last, before), taken):  # lost, or retired since the last time
-                    self._retired = await retired_ends(connection, self._key)
+                    self._retired = await retired_ends(connection, self._keys)
                     taken = replace(taken, retired=self._retired)
             await asyncio.to_thread(self._save, taken, before)
         except Exception as error:  # noqa: BLE001 - the database may be unavailable, or this login may not read records

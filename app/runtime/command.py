@@ -4,6 +4,7 @@ What a command records goes into a short chain of its own, sealed when the comma
 database does not need the lock of the serving process.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
@@ -12,8 +13,10 @@ import app
 from app.audit.author import Author, chains_to_adopt, open_author
 from app.audit.changes import Change, changing
 from app.audit.encryption import open_data_keys
+from app.audit.signing_key import own_public_key
 from app.audit.writer import AuditWriter
 from app.clock import utc_now
+from app.database.checkpoints import add_checkpoints
 from app.database.engine import Database, command_connection
 from app.database.migrate import pending_migrations, upgrade
 from app.database.schema_checks import check_database
@@ -30,6 +33,10 @@ from app.settings import Settings
 
 # From a command to its record: nobody waits for the line as a client of the service does for its 503.
 COMMAND_SECONDS = 10.0
+NOT_SIGNED = (
+    "The audit has chains that nobody has signed, and there is no signing key here. The service signs them when it "
+    "starts, if its login may read records; otherwise run this command again with NORMALCY_SIGNING_KEY_FILE."
+)
 
 
 @asynccontextmanager
@@ -57,7 +64,29 @@ async def upgrade_database(settings: Settings) -> tuple[tuple[str, ...], tuple[s
     """Applies all pending migrations. Returns their names, and notes for the operator."""
     async with command_connection(settings) as database:
         pending = await pending_migrations(database)
-        return pending, await upgrade(database)
+        notes = await upgrade(database)
+        return pending, (*notes, *await _sign_found_chains(settings, database))
+
+
+async def _sign_found_chains(settings: Settings, database: Database) -> tuple[str, ...]:
+    """Unless somebody has. A service whose login may not read records cannot do it. Returns notes for the operator.
+
+    Creates no key: this command may run as another user than the service, or in a container that is thrown away.
+    """
+    found = await chains_to_adopt(database)
+    if found is None:
+        return ()
+    if own_public_key(settings) is None:
+        return (NOT_SIGNED,) if found else ()
+    author = await command_author(settings, database, "db upgrade")
+    signed = author.signer.found(found, utc_now())
+    async with database.writing() as connection:
+        await add_checkpoints(connection, [signed])
+    try:
+        await asyncio.to_thread(author.log.append, signed)
+    except OSError as error:
+        return (f"The signed checkpoint of the chains that exist is in the database only: {error.strerror}.",)
+    return ()
 
 
 def require_database(settings: Settings, hint: str = "") -> None:

@@ -14,6 +14,7 @@ from app.audit.author import chains_to_adopt, open_author
 from app.audit.encryption import DataKeys, open_data_keys, owner_of
 from app.audit.recorded_request import SubjectHasher, subject_hasher
 from app.audit.refusals import RefusalRecorder
+from app.audit.signing_key import trusted_keys
 from app.audit.writer import AuditWriter
 from app.build_info import UNKNOWN, source_commit
 from app.clock import utc_now
@@ -124,7 +125,7 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
         }
         author = await open_author(settings, database, facts)
         writer = AuditWriter(database.appender(), author, metrics, budget_seconds=settings.audit_budget_seconds)
-        checkpoints = Checkpoints(database, settings.data_dir, utc_now, metrics, author.signer.key.public)
+        checkpoints = Checkpoints(database, settings.data_dir, utc_now, metrics, trusted_keys(settings))
         stack.push_async_callback(checkpoints.take)  # the last one, after the chain was sealed
         stack.push_async_callback(writer.stop)
         await writer.start(await chains_to_adopt(database))

@@ -3,9 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from app.audit.signed_checkpoint import Signer
+from app.audit.signed_checkpoint import Signer, checkpoint_hash
 from app.audit.signing_key import KEY_FILE, PublicKey, SigningKey, load_signing_key
-from app.audit.verify_signatures import retired_ends
 from app.clock import utc_now
 from app.database.checkpoints import add_checkpoints
 from app.errors import InvalidSettings
@@ -22,21 +21,19 @@ def public_key(settings: Settings) -> PublicKey:
 
 
 async def rotate_signing_key(settings: Settings, out: Path | None = None) -> PublicKey:
-    """Announce a new key with a checkpoint that the present one signs, then replace it, in the data folder or in `out`.
+    """Replace the present key, in the data folder or in `out`, after each of the two has signed the other.
 
-    A running service signs with the old key until it is restarted; both are valid.
+    So whoever trusts one of them trusts both. A running service signs with the old key until it is restarted.
     """
     if settings.signing_key and out is None:
         raise InvalidSettings([NEEDS_FILE])
     old, new = load_signing_key(settings), SigningKey.generate()
     async with command_database(settings) as database:
         author = await command_author(settings, database, "audit rotate-key")
-        signed = [author.signer.new_key(new.public.raw, utc_now())]
+        of_old = author.signer.vouch_for(new.public.raw, utc_now())
+        successor = Signer(new, author.signer.database, checkpoint_hash(of_old.body))
+        signed = [of_old, successor.vouch_for(old.public.raw, utc_now())]
         async with database.writing() as connection:
-            retired = await retired_ends(connection, old.public)
-            if retired:  # else the new key would not vouch for them
-                signer = Signer(new, author.signer.database)
-                signed.append(signer.retired(list(retired.values()), utc_now(), signed[0]))
             await add_checkpoints(connection, signed)
     for row in signed:
         await asyncio.to_thread(author.log.append, row)

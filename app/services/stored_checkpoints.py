@@ -57,27 +57,35 @@ def read_checkpoints(
             coverage.add(checkpoint, since_month)
             compared.append(ComparedCheckpoint(str(file), checkpoint.taken_at, checkpoint.root))
             cover_records |= bool(checkpoint.ends)
-    findings, signed = [], []
+    findings, signed, warnings = [], [], []
     for file in signed_ones:
-        for number, line in enumerate(_content(file).splitlines(), 1):
+        for number, line in enumerate(_content(file).splitlines(keepends=True), 1):
             try:
                 row = read_line(line)
             except InvalidCheckpoint as error:
-                findings.append(CheckpointFinding(DamageKind.BAD_SIGNATURE, f"line {number} of {file}", str(error)))
+                where = f"line {number} of {file}"
+                if line.endswith(b"\n"):
+                    findings.append(CheckpointFinding(DamageKind.BAD_SIGNATURE, where, str(error)))
+                else:
+                    warnings.append(
+                        f"The last one, {where}, is unfinished: it is being written, or a crash cut it off."
+                    )
                 continue
             if chosen or read_body(row.body).database == database:
                 signed.append((str(file), row))
     if only_signed and chosen and others:
         findings.append(CheckpointFinding(DamageKind.BAD_SIGNATURE, str(choice), "the checkpoint is not signed"))
     skipped = len(others) - len(compared)
-    warning = f"{skipped} of {len(others)} checkpoints in {folder} are of another database and were not compared."
+    if skipped:
+        among = f"{skipped} of {len(others)} checkpoints in {folder}"
+        warnings.append(f"{among} are of another database and were not compared.")
     return StoredCheckpoints(
         coverage,
         tuple(sorted(compared, key=lambda each: each.taken_at)),
         tuple(signed),
         tuple(findings),
         cover_records or bool(signed),
-        (warning,) if skipped else (),
+        tuple(warnings),
     )
 
 

@@ -1,21 +1,38 @@
 """Verify the audit: every chain, against signed and stored checkpoints too, the tables of keys and activations, the
-guards. Signatures are checked with the public keys that the auditor gives, or else with this installation's own."""
+guards. Signatures are checked with the public keys that the auditor gives, or else with those that this installation
+trusts: its own and those of the setting.
 
+While the service runs it verifies from time to time, records that it did, and reports the outcome to readiness and the
+metrics. That happens in a process of its own, because hashing every record would delay responses: run as a program,
+this module is that process, and reads the settings from its standard input.
+"""
+
+import asyncio
+import os
+import pickle
+import sys
+import time
+from asyncio.subprocess import DEVNULL, PIPE
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
+import msgspec
+import structlog
+
 from app.audit import checkpoint as checkpoints
-from app.audit.chain import DamageKind
+from app.audit.chain import SERVICE, DamageKind
 from app.audit.checkpoint import Checkpoint, take_checkpoint
+from app.audit.records import NewRecord
 from app.audit.signed_checkpoint import Body
-from app.audit.signing_key import PublicKey, own_public_key
+from app.audit.signing_key import PublicKey, trusted_keys
 from app.audit.verify import ChainFinding, OpenChain, RowFinding, UnsignedTail, verify_chains, verify_tables
-from app.audit.verify_signatures import SignatureLedger
+from app.audit.verify_signatures import SignatureLedger, by_id
 from app.clock import utc_now
-from app.database.checkpoints import stream_checkpoints
+from app.database.checkpoints import may_read_audit, stream_checkpoints
 from app.database.engine import Connection, Database
 from app.database.records import (
     AuditRow,
@@ -27,13 +44,23 @@ from app.database.records import (
     stream_chains,
 )
 from app.database.schema_checks import check_schema
-from app.errors import DatabaseNotReady
+from app.errors import CouldNotCheck, DatabaseNotReady
 from app.files import new_file
+from app.observability import describe_failure
 from app.runtime.command import existing_database
+from app.runtime.runtime import Runtime, VerificationOutcome
 from app.services.stored_checkpoints import CheckpointChoice, ComparedCheckpoint, StoredCheckpoints, read_checkpoints
 from app.settings import Settings
 
 Report = Callable[[str, float], None]
+FIRST_AFTER_SECONDS = 600.0  # services that are restarted every day verify too
+ROUTE = "scheduled verification"
+COMMAND = (sys.executable, "-m", "app.services.verify_audit")
+NICENESS = 10  # responses come first
+NO_KEY = (
+    "The audit has signed checkpoints, and there is no key here to check them with: give the public key with "
+    "--public-key, or in the file of NORMALCY_AUDIT_PUBLIC_KEYS_FILE. --no-checkpoint verifies without signatures."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +114,8 @@ async def verify_database(
     async with database.reading() as connection:
         name = await database_name(connection)
     stored = read_checkpoints(name, settings.data_dir, choice, since_month, only_signed=bool(public_keys))
-    signatures = SignatureLedger(_trusted(settings, public_keys), strict=bool(public_keys))
+    keys = public_keys or trusted_keys(settings)
+    signatures = SignatureLedger(by_id(keys), must_be_signed=bool(public_keys))
     async with database.reading() as connection:
         of_checkpoints = []
         if choice != "none":
@@ -109,7 +137,7 @@ async def verify_database(
         result.open_chains,
         result.unsigned,
         dict(sorted(Counter(end.month for end in result.retired).items())),
-        (*stored.warnings, *_unknown_keys(signatures)),
+        stored.warnings,
         stored.compared,
         signatures.count,
     )
@@ -125,21 +153,18 @@ async def write_checkpoint(settings: Settings, out: Path) -> Checkpoint:
     return taken
 
 
-def _trusted(settings: Settings, public_keys: Sequence[PublicKey]) -> dict[str, PublicKey]:
-    own = [] if public_keys else [own_public_key(settings)]
-    return {key.key_id: key for key in (*public_keys, *own) if key}
-
-
 async def _read_signatures(
     connection: Connection, stored: StoredCheckpoints, signatures: SignatureLedger, since_month: str
 ) -> list[Tampering]:
     """What trusted keys signed becomes part of the coverage."""
     rows = [row for _, row in stored.signed]
-    signatures.trust_successors([*rows, *[row async for row in stream_checkpoints(connection, "key")]])
+    signatures.trust_vouched([*rows, *[row async for row in stream_checkpoints(connection, "key")]])
     for file, row in stored.signed:
         _cover(stored, signatures.add(row, file), since_month)
     async for row in stream_checkpoints(connection):
         _cover(stored, signatures.add(row), since_month)
+    if signatures.of_unknown_keys and not signatures.trusted:
+        raise CouldNotCheck(NO_KEY)
     signatures.finish()
     return [Tampering(each.damage, f"{each.where}: {each.detail}") for each in (*stored.findings, *signatures.findings)]
 
@@ -147,13 +172,6 @@ async def _read_signatures(
 def _cover(stored: StoredCheckpoints, body: Body | None, since_month: str) -> None:
     if body is not None:
         stored.coverage.add_ends([end.chain_head for end in body.ends], since_month)
-
-
-def _unknown_keys(signatures: SignatureLedger) -> tuple[str, ...]:
-    if signatures.strict or not signatures.unknown_keys:
-        return ()
-    names = ", ".join(sorted(signatures.unknown_keys))
-    return (f"Checkpoints signed by other keys were not checked ({names}): give their public keys with --public-key.",)
 
 
 async def _rows(connection: Connection, since_month: str, report: Report) -> AsyncIterator[list[AuditRow]]:
@@ -195,3 +213,69 @@ async def _check_guards(database: Database) -> list[Tampering]:
         except DatabaseNotReady as error:
             return [Tampering(DamageKind.UNGUARDED, str(error).rstrip("."))]
     return []
+
+
+class Summary(msgspec.Struct):
+    intact: bool
+    records: int
+    kinds: list[str]
+
+
+async def verify_regularly(runtime: Runtime) -> None:
+    hours = runtime.settings.audit_verify_hours
+    if hours == 0:
+        runtime.verification.outcome = "off"
+        return
+    await asyncio.sleep(min(FIRST_AFTER_SECONDS, hours * 3600))
+    while True:
+        await verify_once(runtime)
+        await asyncio.sleep(hours * 3600)
+
+
+async def verify_once(runtime: Runtime) -> None:
+    """Never raises, because no response depends on it."""
+    state, log = runtime.verification, structlog.get_logger("audit")
+    try:
+        state.outcome = await _verify(runtime)
+    except Exception as error:  # noqa: BLE001 - whatever fails, readiness says that it failed
+        state.outcome = "failed"
+        log.error("audit not verified", **describe_failure(error))
+    if state.outcome == "intact":
+        state.last_intact = time.time()
+    elif state.outcome == "tampered":
+        log.error("audit tampered with")
+
+
+async def _verify(runtime: Runtime) -> VerificationOutcome:
+    async with runtime.database.reading() as connection:
+        if not await may_read_audit(connection):
+            return "not_permitted"
+    found = await _in_another_process(runtime.settings)
+    output = {"records": found.records, "intact": found.intact, "kinds": found.kinds}
+    await runtime.writer.write([NewRecord("read", runtime.clock(), SERVICE, route=ROUTE, output=output)])
+    return "intact" if found.intact else "tampered"
+
+
+async def _in_another_process(settings: Settings) -> Summary:
+    process = await asyncio.create_subprocess_exec(*COMMAND, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
+    try:
+        answer, _ = await process.communicate(pickle.dumps(settings))
+    finally:
+        if process.returncode is None:  # the service stops
+            with suppress(ProcessLookupError):
+                process.kill()
+    if process.returncode:
+        raise CouldNotCheck("The process that verifies the audit failed.")
+    return msgspec.json.decode(answer, type=Summary)
+
+
+def main() -> None:
+    os.nice(NICENESS)
+    settings = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the service that started this process
+    found = asyncio.run(verify_audit(settings, lambda *_: None))
+    kinds = {*(str(each.damage) for each in found.tampering), *(str(each.damage) for each in found.rows)}
+    sys.stdout.buffer.write(msgspec.json.encode(Summary(found.intact, found.records, sorted(kinds))))
+
+
+if __name__ == "__main__":
+    main()

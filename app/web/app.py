@@ -9,7 +9,7 @@ from fastapi.telemetry import TelemetryConfig
 
 import app
 from app.runtime.runtime import open_runtime
-from app.services.scheduled_verification import verify_regularly
+from app.services.verify_audit import verify_regularly
 from app.settings import Settings
 from app.web import openapi
 from app.web.assets import read_assets

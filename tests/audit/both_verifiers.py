@@ -17,6 +17,7 @@ from app.audit.author import chains_to_adopt, open_author
 from app.audit.signing_key import PublicKey, load_signing_key
 from app.audit.writer import AuditWriter
 from app.clock import utc_now
+from app.database.appender import Appender
 from app.database.engine import Database
 from app.database.sqlite import FILE_NAME
 from app.observability import make_metrics
@@ -85,12 +86,17 @@ class Auditor:
         return Found(_of_service(found), await self.run_tool())
 
     async def run_tool(self) -> Findings:
-        audit, signed = self.settings.data_dir / FILE_NAME, None
-        if self.settings.database_url:
-            audit, signed = await self._export()
+        audit, signed = await self.tables()
         keys = TOOL.Keys([self.folder / "public.pem"])
         _, _, problems, _ = await asyncio.to_thread(TOOL.verify, audit, signed, [self.copy], keys)
         return frozenset((kind, _place(words)) for kind, words in problems)
+
+    async def tables(self) -> tuple[Path, Path | None]:
+        """For the tool: the SQLite file, or the exports of both tables."""
+        if self.settings.database_url:
+            records, signed = await self._export()
+            return records, signed
+        return self.settings.data_dir / FILE_NAME, None
 
     async def _export(self) -> tuple[Path, ...]:
         connection = await asyncpg.connect(self.settings.database_url)
@@ -120,9 +126,11 @@ def _place(words: str) -> str:
 Clock = Callable[[], datetime]
 
 
-async def open_writer(settings: Settings, database: Database, clock: Clock = utc_now) -> AuditWriter:
+async def open_writer(
+    settings: Settings, database: Database, clock: Clock = utc_now, appender: Appender | None = None
+) -> AuditWriter:
     author = await open_author(settings, database, FACTS)
-    writer = AuditWriter(database.appender(), author, make_metrics(), clock=clock)
+    writer = AuditWriter(appender or database.appender(), author, make_metrics(), clock=clock)
     await writer.start(await chains_to_adopt(database))
     return writer
 

@@ -8,11 +8,14 @@ import pytest
 
 from app.audit.chain import link
 from app.audit.records import encode
-from app.clock import utc_now
+from app.audit.signed_checkpoint import read_body
+from app.clock import timestamp, utc_now
+from app.database.checkpoints import add_checkpoints, stream_checkpoints
 from app.database.engine import Database
 from app.database.records import add_records
 from app.settings import Settings
 from tests.audit.both_verifiers import Auditor, Findings, crash, open_writer
+from tests.audit.faulty_appender import FaultyAppender
 from tests.audit.recording import all_rows, score
 
 pytestmark = pytest.mark.anyio
@@ -40,6 +43,33 @@ async def test_a_clock_set_forward_and_back_is_no_damage(
     await crash(writer)
     found = await Auditor.of(settings, database, tmp_path / "auditor").verify()
     assert (found.by_service, found.by_tool) == (NOTHING, NOTHING)
+
+
+@pytest.mark.parametrize("fault", ["reply lost", "in doubt"])
+async def test_a_signature_whose_reply_was_lost_before_the_clock_was_set_back_is_no_damage(
+    settings: Settings, database: Database, tmp_path: Path, fault: str
+) -> None:
+    clock = Clock()
+    appender = FaultyAppender(database.appender())
+    writer = await open_writer(settings, database, clock, appender)
+    await writer.write([score("first", at=clock.now)])
+    clock.now += DAY
+    appender.fault = fault  # of the idle writer, which signs
+    async with asyncio.timeout(30):
+        while appender.fault:
+            await asyncio.sleep(0.02)
+    clock.now += timedelta(seconds=10) - DAY
+    for number in (2, 3):
+        await writer.write([score(f"request-{number}", at=clock.now)])
+    if fault == "in doubt":  # it is committed only now, after the ones that follow it
+        async with database.writing() as connection:
+            await add_checkpoints(connection, appender.signed_in_doubt)
+    await crash(writer)
+    found = await Auditor.of(settings, database, tmp_path / "auditor").verify()
+    assert (found.by_service, found.by_tool) == (NOTHING, NOTHING)
+    async with database.reading() as connection:
+        times = [read_body(row.body).at async for row in stream_checkpoints(connection)]
+    assert timestamp(clock.now - timedelta(seconds=10) + DAY) in times  # it was committed, although no reply came
 
 
 async def test_a_request_that_began_before_the_clock_was_set_forward_is_no_damage(

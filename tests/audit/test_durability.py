@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 OpenWriter = Callable[..., Awaitable[AuditWriter]]
 ON_POSTGRES = pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 ON_SQLITE = pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
-DURABLE = PostgresSettings("on", "on", "on", "", has_unlogged_records=False)
+DURABLE = PostgresSettings("on", "on", "on", "", has_unlogged_tables=False)
 STANDBY = DURABLE._replace(synchronous_standby_names="another machine")
 
 
@@ -41,7 +41,7 @@ def test_without_standbys_whatever_waits_for_the_disk_is_accepted(commit: str) -
         (DURABLE._replace(fsync="off"), "fsync=off"),
         (DURABLE._replace(full_page_writes="off"), "full_page_writes=off"),
         (DURABLE._replace(synchronous_commit="off"), "synchronous_commit=off"),
-        (DURABLE._replace(has_unlogged_records=True), "UNLOGGED"),
+        (DURABLE._replace(has_unlogged_tables=True), "UNLOGGED"),
         (STANDBY._replace(synchronous_commit="local"), "synchronous_commit=local although it has synchronous standbys"),
         (STANDBY._replace(synchronous_commit="remote_write"), "synchronous_commit=remote_write"),
     ],

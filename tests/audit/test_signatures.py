@@ -21,11 +21,13 @@ from app.clock import month_of, timestamp, utc_now
 from app.database.checkpoints import CheckpointRow, add_checkpoints, stream_checkpoints
 from app.database.engine import Database
 from app.database.records import AuditRow, ChainHead, add_records
-from app.errors import InvalidSettings, NormalcyError
+from app.errors import CouldNotCheck, InvalidPublicKey, InvalidSettings, NormalcyError
 from app.observability import make_metrics
+from app.runtime.command import upgrade_database
 from app.services.signing_keys import rotate_signing_key
 from app.services.verify_audit import AuditVerification, verify_audit, write_checkpoint
 from app.settings import Settings, load_settings
+from tests.audit.both_verifiers import Auditor
 from tests.audit.recording import FACTS, all_rows, score
 from tests.cli.running import tamper
 
@@ -170,19 +172,60 @@ async def test_a_chain_that_no_writer_signed_is_found_whenever_it_says_it_was_op
 ) -> None:
     await write(settings, database)
     for age in (timedelta(), timedelta(days=20)):
-        when = utc_now() - age
-        head = new_chain(month_of(utc_now()))
-        rows = link(head, [genesis(head, when, FACTS), encode(score("forged", at=when)), seal(when)])[0]
-        async with database.writing() as connection:
-            await add_records(connection, rows)
+        await add_unsigned_chain(database, age)
     assert kinds(await verified(settings)) == ["UNKNOWN_CHAIN", "UNKNOWN_CHAIN"]
 
 
-async def test_chains_from_before_the_first_signature_are_adopted(settings: Settings, database: Database) -> None:
+async def add_unsigned_chain(database: Database, age: timedelta = timedelta()) -> ChainHead:
+    """As a version without signatures did, or somebody without the key."""
+    when = utc_now() - age
     head = new_chain(month_of(utc_now()))
-    rows = link(head, [genesis(head, utc_now(), FACTS), encode(score("old"))])[0]
+    rows, end = link(head, [genesis(head, when, FACTS), encode(score("old", at=when))])
     async with database.writing() as connection:
         await add_records(connection, rows)
+    return end
+
+
+async def write_without_reading(settings: Settings, database: Database) -> None:
+    """As a service whose login may not read records: it adopts nothing."""
+    author = await open_author(settings, database, FACTS)
+    writer = AuditWriter(database.appender(), author, make_metrics())
+    await writer.start()
+    await writer.write([score("audited")])
+    await writer.stop()
+
+
+@pytest.mark.req("REQ-087")
+async def test_a_chain_dated_before_the_first_signature_is_found_also_if_nothing_was_adopted(
+    settings: Settings, database: Database, tmp_path: Path
+) -> None:
+    await write_without_reading(settings, database)
+    end = await add_unsigned_chain(database, timedelta(days=20))
+    found = await Auditor.of(settings, database, tmp_path / "auditor").verify()
+    assert found.by_service == found.by_tool == {("UNKNOWN_CHAIN", f"{end.chain_id} 1")}
+    assert "db upgrade" in (await verified(settings)).tampering[0].detail
+
+
+async def test_an_upgrade_signs_the_chains_that_it_finds_once(
+    settings: Settings, database: Database, tmp_path: Path
+) -> None:
+    await add_unsigned_chain(database)
+    (_, notes) = await upgrade_database(settings)
+    assert ["signing key" in note for note in notes] == [True]  # it creates none
+    load_signing_key(settings)
+    for _ in range(2):
+        assert await upgrade_database(settings) == ((), ())
+    [signed] = await checkpoints(database)
+    assert (signed.kind, len(read_body(signed.body).ends)) == ("found", 1)
+    await write_without_reading(settings, database)
+    auditor = Auditor.of(settings, database, tmp_path / "auditor")
+    assert (await auditor.verify()).by_tool == (await auditor.verify()).by_service == frozenset()
+    end = await add_unsigned_chain(database)
+    assert (await auditor.verify()).by_tool == {("UNKNOWN_CHAIN", f"{end.chain_id} 1")}
+
+
+async def test_chains_from_before_the_first_signature_are_adopted(settings: Settings, database: Database) -> None:
+    await add_unsigned_chain(database)
     await write(settings, database)
     found = await verified(settings)
     assert found.intact
@@ -190,22 +233,58 @@ async def test_chains_from_before_the_first_signature_are_adopted(settings: Sett
     assert kinds(await verified(settings)) == ["TRUNCATED"]
 
 
-async def forge(database: Database, key: SigningKey) -> None:
-    """A checkpoint of a chain that is there, by another key."""
-    row = (await all_rows(database))[-1]
-    async with database.writing() as connection:
-        await add_checkpoints(connection, [Signer(key, "x").written([OwnEnd(row.head)], utc_now())])
-
-
-async def test_a_checkpoint_of_another_key_is_found(settings: Settings, database: Database) -> None:
+@pytest.mark.req("REQ-087")
+async def test_a_checkpoint_of_an_unknown_key_excuses_no_chain(
+    settings: Settings, database: Database, tmp_path: Path
+) -> None:
+    """Neither with the key that an auditor has, nor with those that the installation trusts."""
     await write(settings, database)
-    await forge(database, SigningKey.generate())
-    found = await verified(settings)
-    assert kinds(found) == ["BAD_SIGNATURE"]
-    assert "was not given" in found.tampering[0].detail
-    lenient = await verify_audit(settings, lambda *_: None)
-    assert lenient.intact
-    assert any("other keys" in warning for warning in lenient.warnings)
+    auditor = Auditor.of(settings, database, tmp_path / "auditor")
+    head = new_chain(month_of(utc_now()))
+    rows, end = link(head, [genesis(head, utc_now(), FACTS), encode(score("forged"))])
+    unknown = Signer(SigningKey.generate(), "x").written([OwnEnd(end, closed=True)], utc_now())
+    async with database.writing() as connection:
+        await add_records(connection, rows)
+        await add_checkpoints(connection, [unknown._replace(signature=bytes(64))])
+    found = await verify_audit(settings, lambda *_: None)
+    assert kinds(found) == ["BAD_SIGNATURE", "UNKNOWN_CHAIN"]
+    assert "which is not trusted" in found.tampering[0].detail
+    both = await auditor.verify()
+    assert both.by_service == both.by_tool == {("BAD_SIGNATURE", ""), ("UNKNOWN_CHAIN", f"{end.chain_id} 1")}
+
+
+async def test_replicas_with_keys_of_their_own_trust_those_that_the_setting_names(
+    settings: Settings, database: Database, tmp_path: Path
+) -> None:
+    replicas = [replace(settings, signing_key=SigningKey.generate().pem.decode()) for _ in range(3)]
+    for replica in replicas:
+        await write(replica, database)
+    keys = tmp_path / "keys.pem"
+    keys.write_bytes(b"# all of them\n".join(load_signing_key(replica).public.pem for replica in replicas[:2]))
+    trusting = [replace(replica, audit_public_keys_file=str(keys)) for replica in replicas]
+    assert not (await verify_audit(trusting[0], lambda *_: None)).intact
+    assert (await verify_audit(trusting[2], lambda *_: None)).intact
+    everybody = Auditor.of(replicas[2], database, tmp_path / "auditor")
+    (everybody.folder / "public.pem").write_bytes(everybody.key.pem + keys.read_bytes())
+    assert await everybody.run_tool() == frozenset()
+
+
+async def test_without_any_key_signatures_cannot_be_checked(settings: Settings, database: Database) -> None:
+    await write(settings, database)
+    (settings.data_dir / KEY_FILE).unlink()
+    with pytest.raises(CouldNotCheck, match="--public-key"):
+        await verify_audit(settings, lambda *_: None)
+    assert (await verify_audit(settings, lambda *_: None, choice="none")).intact
+
+
+@pytest.mark.parametrize("content", ["", "no key", "-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----"])
+async def test_a_file_of_trusted_keys_that_holds_none_is_an_error(
+    settings: Settings, database: Database, tmp_path: Path, content: str
+) -> None:
+    file = tmp_path / "keys.pem"
+    file.write_text(content)
+    with pytest.raises(InvalidPublicKey):
+        await verify_audit(replace(settings, audit_public_keys_file=str(file)), lambda *_: None)
 
 
 DAMAGE: dict[str, tuple[str, str]] = {
@@ -227,6 +306,26 @@ async def test_a_damaged_or_missing_checkpoint_is_found_without_its_file(
     blob = "decode('00', 'hex')" if settings.database_url else "x'00'"
     await asyncio.to_thread(tamper, settings, statement.format(blob=blob))
     assert kind in kinds(await verified(settings))
+
+
+@pytest.mark.parametrize("cut", [1, 30, 200])
+async def test_an_unfinished_last_line_of_a_file_is_a_warning(
+    settings: Settings, database: Database, tmp_path: Path, cut: int
+) -> None:
+    await write(settings, database)
+    auditor = Auditor.of(settings, database, tmp_path / "auditor")
+    for file in (auditor.copy, signed_file(settings)):
+        file.write_bytes(file.read_bytes()[:-cut])
+    found = await auditor.verify()
+    assert found.by_service == found.by_tool == frozenset()
+    warnings = (await verify_audit(settings, lambda *_: None)).warnings
+    assert [("unfinished" in warning) for warning in warnings] == ([True] if cut > 1 else [])
+    await write(settings, database)  # which removes what is left of it
+    assert (await verify_audit(settings, lambda *_: None)).warnings == ()
+    with auditor.copy.open("ab") as copy:
+        copy.write(b"\n")
+    found = await auditor.verify()
+    assert found.by_service == found.by_tool == (frozenset() if cut == 1 else {("BAD_SIGNATURE", "")})
 
 
 async def test_everything_that_is_gone_is_found_with_the_file(settings: Settings, database: Database) -> None:
@@ -276,15 +375,20 @@ async def test_without_any_signature_a_public_key_finds_nothing_signed(settings:
     assert (await verify_audit(settings, lambda *_: None)).intact
 
 
-async def test_a_new_key_is_trusted_because_the_old_one_announced_it(settings: Settings, database: Database) -> None:
+async def test_the_keys_before_and_after_a_rotation_vouch_for_each_other(
+    settings: Settings, database: Database, tmp_path: Path
+) -> None:
     old = load_signing_key(settings).public
     await write(settings, database)
     new = await rotate_signing_key(settings)
     assert load_signing_key(settings).public.raw == new.raw != old.raw
     await write(settings, database)
-    found = await verify_audit(settings, lambda *_: None, public_keys=[old])
-    assert (found.intact, found.signed_checkpoints) == (True, 6)
-    assert "BAD_SIGNATURE" in kinds(await verify_audit(settings, lambda *_: None, public_keys=[new]))
+    newest = await rotate_signing_key(settings)
+    for keys in ([old], [new], [newest], []):
+        found = await verify_audit(settings, lambda *_: None, public_keys=keys)
+        assert (found.intact, found.signed_checkpoints) == (True, 9)
+    found_by_both = await Auditor.of(settings, database, tmp_path / "auditor").verify()
+    assert found_by_both.by_service == found_by_both.by_tool == frozenset()
 
 
 async def test_a_configured_key_is_replaced_in_a_file(settings: Settings, database: Database, tmp_path: Path) -> None:

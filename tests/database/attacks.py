@@ -3,6 +3,11 @@
 Each attempt is a list of statements for a session of its own. `{schema}` is ours.
 """
 
+from app.database.roles import GRANTS, WRITER
+from app.database.schema_checks import TABLES
+
+# All but those that the service changes itself: they are no part of the audit.
+PROTECTED = tuple(name for name in TABLES if not {"UPDATE", "DELETE"} & set(GRANTS[WRITER].get(name, ())))
 ADMIN_KEY = "INSERT INTO {schema}.api_keys VALUES ('attacker', 'x', '', 'admin', '2026-01-01T00:00:00.000Z')"
 TAKE_OVER = (
     "CREATE FUNCTION pg_temp.take() RETURNS bigint LANGUAGE plpgsql AS $f$ BEGIN "  # noqa: S608
@@ -41,11 +46,7 @@ def shadowing(kind: str, name: str) -> tuple[str, ...]:
 
 ATTACKS: dict[str, tuple[str, ...]] = {
     "the original attack": ORIGINAL,
-    **{
-        f"a temporary {kind} named {name}": shadowing(kind, name)
-        for kind in ("TABLE", "VIEW")
-        for name in ("audit_records", "activations", "api_keys", "alembic_version")
-    },
+    **{f"a temporary {kind} named {name}": shadowing(kind, name) for kind in ("TABLE", "VIEW") for name in TABLES},
     "a temporary function named like ours": (
         TAKE_OVER,
         "CREATE FUNCTION pg_temp.audit_head(text, uuid) RETURNS bigint LANGUAGE sql AS 'SELECT pg_temp.take()'",
@@ -108,7 +109,12 @@ ATTACKS: dict[str, tuple[str, ...]] = {
         "ALTER DEFAULT PRIVILEGES FOR ROLE normalcy_owner GRANT ALL ON TABLES TO CURRENT_USER",
     ),
     "a write-capable predefined role": ("GRANT pg_write_all_data TO CURRENT_USER", "DELETE FROM {schema}.api_keys"),
-    "an update": ("UPDATE {schema}.audit_records SET status = 1", "UPDATE {schema}.api_keys SET scopes = 'admin'"),
+    "an update": (
+        "UPDATE {schema}.audit_records SET status = 1",
+        "UPDATE {schema}.api_keys SET scopes = 'admin'",
+        "UPDATE {schema}.audit_checkpoints SET signature = ''",
+        "UPDATE {schema}.data_keys SET wrapped = NULL, owner = NULL, erased_at = '2026-01-01T00:00:00.000Z'",
+    ),
     "an activation without its record": (
         "INSERT INTO {schema}.activations (site, version, sha256, activated_at, activated_by, month, chain_id, seq) "
         "VALUES ('SoV', '9.9.9', 'ab', '2026', 'me', '2026-11', '00000000-0000-0000-0000-000000000000', 2)",
@@ -119,13 +125,17 @@ ATTACKS: dict[str, tuple[str, ...]] = {
         "INSERT INTO {schema}.activations OVERRIDING SYSTEM VALUE SELECT 9223372036854775806, 'SoV', '9.9.9', 'ab', "
         "'2026', 'me', month, chain_id, seq FROM {schema}.audit_records WHERE kind = 'score' LIMIT 1",
     ),
-    "a deletion": ("DELETE FROM {schema}.audit_records", "DELETE FROM {schema}.activations"),
-    "a truncation": ("TRUNCATE {schema}.audit_records", "TRUNCATE {schema}.activations, {schema}.api_keys CASCADE"),
+    "a deletion": tuple(f"DELETE FROM {{schema}}.{name}" for name in PROTECTED),  # noqa: S608
+    "a truncation": tuple(f"TRUNCATE {{schema}}.{name} CASCADE" for name in TABLES),
     "a partition without its parent": ("DELETE FROM {schema}.{partition}", "TRUNCATE {schema}.{partition}"),
     "a record straight into a partition": ("INSERT INTO {schema}.{partition} SELECT * FROM {schema}.audit_records",),
     "an insertion that updates": (
         "INSERT INTO {schema}.audit_records SELECT * FROM {schema}.audit_records "
         "ON CONFLICT (month, chain_id, seq) DO UPDATE SET status = 1",
+        "INSERT INTO {schema}.data_keys SELECT * FROM {schema}.data_keys "
+        "ON CONFLICT (key_id) DO UPDATE SET wrapped = NULL",
+        "INSERT INTO {schema}.audit_checkpoints SELECT * FROM {schema}.audit_checkpoints "
+        "ON CONFLICT (writer, number) DO UPDATE SET signature = ''",
     ),
     "a merge": (
         "MERGE INTO {schema}.audit_records a USING {schema}.audit_records b ON a.record_id = b.record_id "

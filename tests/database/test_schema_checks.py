@@ -55,11 +55,17 @@ POSTGRES_DAMAGE = [
     "ALTER TABLE audit_records ENABLE ROW LEVEL SECURITY",
     f"CREATE POLICY hidden ON {PARTITION} USING (false)",
     "CREATE UNLOGGED TABLE elsewhere PARTITION OF audit_records FOR VALUES IN ('')",
+    *(f"ALTER TABLE {table} SET UNLOGGED" for table in ("audit_checkpoints", "activations", "api_keys", "data_keys")),
+    *(
+        f"ALTER TABLE {table} DROP CONSTRAINT {table}_pkey"
+        for table in ("audit_checkpoints", "activations", "api_keys", "data_keys")
+    ),
 ]
 SQLITE_DAMAGE = [
     *(f"DROP TRIGGER audit_records_{trigger}" for trigger in ("no_update", "no_delete", "no_replace")),
     *(f"DROP TRIGGER activations_{trigger}" for trigger in ("no_update", "no_delete", "no_replace")),
     "CREATE TRIGGER forget AFTER INSERT ON audit_records BEGIN SELECT 1; END",
+    "DROP TABLE api_keys; CREATE TABLE api_keys (key_id TEXT)",
     "DROP TRIGGER activations_no_delete; "
     "CREATE TRIGGER activations_no_delete BEFORE DELETE ON activations BEGIN SELECT 1; END",
 ]

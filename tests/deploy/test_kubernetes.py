@@ -33,6 +33,7 @@ PODS = {manifest["metadata"]["name"]: spec for manifest in RESOURCES if (spec :=
 SECRETS = {
     "normalcy-service": {"database_url", "subject_key", "audit_key", "signing_key", "database_ca"},
     "normalcy-manager": {"database_url", "subject_key", "signing_key", "database_ca"},
+    "normalcy-audit-check": {"database_url", "audit_public_keys", "database_ca"},
     "normalcy-metrics": {"api_key"},
 }
 
@@ -174,6 +175,18 @@ class TestPods:
         }
         assert holders == {"normalcy-migrate", "normalcy-partitions", "normalcy-manager"}
         assert named("Deployment", "normalcy-manager")["spec"]["replicas"] == 0
+
+    def test_the_check_of_the_audit_cannot_sign(self) -> None:
+        holders = {
+            pod
+            for pod, spec in PODS.items()
+            for volume in spec["volumes"]
+            if "signing_key" in SECRETS.get(volume.get("secret", {}).get("secretName"), ())
+        }
+        assert holders == PODS.keys() - {"normalcy-audit-check"}
+        [script] = container("normalcy-audit-check")["args"]
+        [mount] = [one for one in container("normalcy-audit-check")["volumeMounts"] if one["name"] == "secrets"]
+        assert f"normalcy audit verify --public-key {mount['mountPath']}/audit_public_keys\n" in script
 
     def test_the_secrets_are_those_that_the_operators_create(self) -> None:
         text = (KUBERNETES.parents[1] / "docs" / "kubernetes.md").read_text()

@@ -19,6 +19,7 @@ from uuid import UUID
 import httpx
 import pytest
 
+from app.audit.signing_key import KEY_FILE
 from app.database.engine import Database
 from app.database.records import stream_chains
 from app.runtime.command import upgrade_database
@@ -73,6 +74,7 @@ async def replicas(settings: Settings, models: Path, folder: Path) -> AsyncItera
                 "NORMALCY_PORT": str(free_port()),
                 "NORMALCY_RATE_PER_SECOND": "0",
                 "NORMALCY_SUBJECT_KEY": "a key of tests, long enough to be one",
+                "NORMALCY_SIGNING_KEY_FILE": str(folder / KEY_FILE),  # that of the owner, who made the first API key
             }
         )
         for name in ("first", "second")

@@ -96,7 +96,7 @@ async def audit(settings: Settings, database: Database, tmp_path: Path) -> Audit
             record = NewRecord("activation", at, "admin")
             await activate(change, ModelRef("SoV", version, "ab" * 32), record, lambda at=at: at)  # type: ignore[misc]
     key = (await open_author(settings, database, FACTS)).signer.key.public
-    checkpoints = Checkpoints(database, settings.data_dir, utc_now, make_metrics(), key)
+    checkpoints = Checkpoints(database, settings.data_dir, utc_now, make_metrics(), [key])
     await checkpoints.take()
     auditor = Auditor.of(settings, database, tmp_path / "elsewhere")
     return Audit(settings, database, auditor, checkpoints)
@@ -136,9 +136,7 @@ async def test_a_retired_month_is_missed_by_nobody_and_its_archive_verifies(audi
     assert (audit.checkpoints.has_failed, audit.checkpoints.lost_chains) == (False, 0)
     assert (await audit.retire()).months == ()
 
-    archive, tables = await archive_of(audit, done), (audit.settings.data_dir / "normalcy.sqlite3", None)
-    if audit.settings.database_url:
-        tables = await audit.auditor._export()  # type: ignore[assignment]
+    archive, tables = await archive_of(audit, done), await audit.auditor.tables()
     keys = TOOL.Keys([audit.auditor.folder / "public.pem"])
     records, _, problems, _ = TOOL.verify(*tables, [audit.auditor.copy], keys, [archive])
     assert (records > month.records, problems) == (True, [])

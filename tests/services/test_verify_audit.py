@@ -1,60 +1,47 @@
-"""Many checkpoints are read one at a time, and what they repeat is stored once."""
+"""The running service verifies its audit, records that, and says what it found in readiness and the metrics."""
 
-import asyncio
-import tracemalloc
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 
-from app.audit.author import FOLDER
-from app.audit.checkpoint import Checkpoint, render
-from app.database.engine import Database, open_database
-from app.database.records import ChainHead
-from app.services.stored_checkpoints import StoredCheckpoints, read_checkpoints
+from app.services.verify_audit import verify_once
 from app.settings import Settings
-
-CHAINS = 1000
-
-
-def write_checkpoints(folder: Path, days: int) -> None:
-    """One a day. One chain grows every day, the others do not change."""
-    folder.mkdir(exist_ok=True)
-    for day in range(1, days + 1):
-        ends = [ChainHead("2026-10", UUID(int=chain), day if chain == 0 else 3, bytes(32)) for chain in range(CHAINS)]
-        taken = Checkpoint(f"2026-10-{day:02}T12:00:00.000Z", {end.chain_id: end for end in ends}, "sqlite")
-        (folder / f"2026-10-{day:02}-sqlite.jsonl").write_bytes(render(taken))
+from tests.cli.running import tamper
+from tests.web.serving import Running, publish_small, serving
 
 
-def read(settings: Settings) -> tuple[StoredCheckpoints, int]:
-    """The checkpoints in the folder, and the peak memory of reading them."""
-
-    async def work() -> tuple[StoredCheckpoints, int]:
-        database = open_database(settings)
-        try:
-            return await measured(database)
-        finally:
-            await database.close()
-
-    async def measured(database: Database) -> tuple[StoredCheckpoints, int]:
-        tracemalloc.start()
-        try:
-            return read_checkpoints("sqlite", settings.data_dir, "folder"), tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    return asyncio.run(work())
+@pytest.fixture(scope="module")
+def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("models")
+    publish_small(root, "SoV", "1.0.0", 0)
+    return root
 
 
-@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+def metrics(running: Running) -> dict[str, float]:
+    lines = [line.rpartition(" ") for line in running.client.get("/metrics").text.splitlines()]
+    return {name: float(value) for name, _, value in lines if name.startswith("normalcy_audit")}
+
+
+def codes(running: Running) -> list[str]:
+    return [warning["code"] for warning in running.client.get("/health/ready").json()["warnings"]]
+
+
 @pytest.mark.slow
-def test_a_month_of_checkpoints_takes_hardly_more_memory_than_two_days(settings: Settings) -> None:
-    write_checkpoints(settings.data_dir / FOLDER, 2)
-    _, of_two_days = read(settings)
-    write_checkpoints(settings.data_dir / FOLDER, 30)
-    stored, of_a_month = read(settings)
-    assert len(stored.compared) == 30
-    assert len(stored.coverage.hashes) == CHAINS
-    assert set(stored.coverage.hashes[UUID(int=0)]) == set(range(1, 31))
-    assert set(stored.coverage.hashes[UUID(int=1)]) == {3}
-    assert of_a_month < 1.5 * of_two_days
+def test_an_audit_is_intact_until_somebody_tampers_with_it(settings: Settings, models_dir: Path) -> None:
+    with serving(settings, models_dir) as running:
+        assert metrics(running)['normalcy_audit_verification{outcome="pending"}'] == 1
+        running.score()
+        running.inside(verify_once(running.runtime))
+        assert metrics(running)['normalcy_audit_verification{outcome="intact"}'] == 1
+        intact_at = metrics(running)["normalcy_audit_verified_timestamp_seconds"]
+        assert intact_at > 0
+        assert codes(running) == []
+        assert [record.output for record in running.records() if record.route == "scheduled verification"] == [
+            {"records": 2, "intact": True, "kinds": []}
+        ]
+        tamper(settings, "UPDATE audit_records SET principal = 'x' WHERE kind = 'score'")
+        running.inside(verify_once(running.runtime))
+        assert codes(running) == ["audit_tampered"]
+        assert metrics(running)["normalcy_audit_verified_timestamp_seconds"] == intact_at
+        running.runtime.verification.outcome = "not_permitted"
+        assert codes(running) == ["audit_not_verified"]

@@ -23,8 +23,7 @@ from app.database.records import Filter
 from app.database.sqlite import FILE_NAME
 from app.errors import InvalidSettings, NormalcyError, UnknownSubject
 from app.formats.audit_export import csv_header, csv_line, fhir_line
-from app.services.audit_records import ExportFormat, export_records
-from app.services.erase_subject import Erasure, erase_subject
+from app.services.audit_records import Erasure, ExportFormat, erase_subject, export_records
 from app.services.verify_audit import verify_audit
 from app.settings import Settings
 from tests.audit.both_verifiers import Auditor, Found

@@ -53,7 +53,31 @@ FOUND = (
     Found(
         "`audit verify` reports a chain whose writer's clock was set back by more than two intervals between signed "
         "checkpoints: rows without a signature look older than the writer's last one. A false alarm; nothing is lost.",
-        "not yet",
+        "1a50e22",
         "python -m tests.campaigns.faults --only F12 --cycles 1",
+    ),
+    Found(
+        "`audit verify` without a public key, on schedule too, accepted a forged chain if a checkpoint of any unknown "
+        "key named it; the service's own login may add such a checkpoint.",
+        "2887934",
+        "python -m pytest tests/audit/test_signatures.py -k unknown_key",
+    ),
+    Found(
+        "A chain that nobody signed was accepted if its times were before the first signed checkpoint, and no process "
+        "with a login that may read records had signed what it found.",
+        "b895063",
+        "python -m pytest tests/audit/test_signatures.py -k dated_before",
+    ),
+    Found(
+        "After a signature whose reply was lost, a clock set back and a crash, both verifiers reported `UNSIGNED` in "
+        "an intact audit.",
+        "e1fce77",
+        "python -m pytest tests/audit/test_clock_jumps.py -k reply_was_lost",
+    ),
+    Found(
+        "A full disk left a part of a line in a file of signed checkpoints, the next line was joined to it, and "
+        "verification reported it for ever.",
+        "e3609d2",
+        "python -m pytest tests/test_files.py tests/audit/test_signatures.py -k 'line or unfinished'",
     ),
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from app.audit.signing_key import KEY_FILE
 from app.database.engine import open_database
 from app.database.migrate import upgrade
 from app.settings import Settings, load_settings
@@ -81,9 +82,10 @@ async def running(service: ServiceProcess) -> AsyncIterator[ServiceProcess]:
 
 
 def second_replica(target: Target, program: tuple[str, ...]) -> ServiceProcess:
-    """On the same database, not yet started. The replicas share nothing on the disk."""
-    folder = {"NORMALCY_DATA_DIR": f"{target.service.settings['NORMALCY_DATA_DIR']}-2"}
-    return ServiceProcess(target.service.settings | folder, program)
+    """On the same database, not yet started. On the disk the replicas share the signing key alone."""
+    first = data_folder(target.service)
+    own = {"NORMALCY_DATA_DIR": f"{first}-2", "NORMALCY_SIGNING_KEY_FILE": str(first / KEY_FILE)}
+    return ServiceProcess(target.service.settings | own, program)
 
 
 async def migrate(settings: Settings) -> None:
