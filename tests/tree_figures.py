@@ -17,7 +17,7 @@ from statistics import median
 
 ROOT = Path(__file__).parent.parent
 MAX_LINES = 500
-MAX_HELPERS = 50  # modules with a single importer
+MAX_HELPERS = 40  # modules with a single importer
 ROUTERS_AND_COMMANDS = ("app.web.routes.", "app.web.routers.", "app.cli.")
 
 

@@ -1,24 +1,27 @@
-"""What a model expects over age at one body size, and the density of one score: the numbers of the pictures."""
+"""The numbers of the pictures: what a model expects over age at one body size, the density of one score, and how sure
+the model is over age and body surface area (W2, or the width of the score's interval at one diameter)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from app.domain.patient import Patient, covariates
-from app.domain.query import Convention, MeasurementColumns, ScoreQuery
+from app.domain.patient import Patient, Sex, covariates, haycock_bsa_m2
+from app.domain.query import NOT_STATED, Convention, MeasurementColumns, ScoreQuery
 from app.domain.score import Finding
 from app.errors import UnverifiedResult
 from app.formats.rounding import significant, significant_columns
 from app.inference.executor import LoadedModel
+from app.inference.median_bmi import median_bmi
 from app.inference.reliability_rules import Assessment
 from app.maths.moments import Array, Intervals, Moments
 from app.maths.score import normalcy, predictive
 from app.maths.score.interval_table import MASS, MeasurementIntervals, find_intervals
 from app.schemas.answers import Hdi, Reference, Reliability
-from app.schemas.charts import Curves, QuantileCurve, ScoreDensity, ThresholdCurve
+from app.schemas.charts import Curves, MapGrid, QuantileCurve, ScoreDensity, ThresholdCurve
 
 AGES = 121  # of the curves, evenly over the training ages
+MAP_AGES, MAP_SIZES = 40, 30  # columns and rows of the map
 NARROW_MASS = 0.68  # of the inner band: from 16 to 84%
 DENSITY_POINTS = 161
 BEYOND = 0.6  # widths of the interval that the density is followed beyond its ends
@@ -117,3 +120,37 @@ def _rows(moments: Moments, rows: Array) -> Moments:
 
 def rounded_numbers(values: Array) -> tuple[float, ...]:
     return tuple([significant(value) for value in values.tolist()])
+
+
+def reliability_map(model: LoadedModel, sex: Sex, diameter_mm: float | None = None) -> MapGrid:
+    """`diameter_mm` None: W2, which depends on the context alone."""
+    ranges, median = model.card.ranges, median_bmi(model.card, sex)
+    ages = np.linspace(ranges.age_years.low, ranges.age_years.high, MAP_AGES)
+    height, weight = ranges.height_cm[sex.value], ranges.weight_kg[sex.value]
+    sizes = np.linspace(haycock_bsa_m2(height.low, weight.low), haycock_bsa_m2(height.high, weight.high), MAP_SIZES)
+    bmi = median.at(ages)
+    heights = height_of(sizes[:, None], bmi)  # [MAP_SIZES, MAP_AGES]
+    weights = bmi * (heights / 100.0) ** 2
+    people = [
+        Patient(significant(age), sex, significant(h), significant(w))
+        for row_heights, row_weights in zip(heights.tolist(), weights.tolist(), strict=True)
+        for age, h, w in zip(ages.tolist(), row_heights, row_weights, strict=True)
+    ]
+    found = context_numbers(model, people, (2.0,), diameter_mm)[1]
+    width = found.context_width if diameter_mm is None else found.hdi.width
+    judged = [each.verdict for each in reliabilities(model, people, NOT_STATED, found)]
+    return MapGrid(
+        age_years=rounded_numbers(ages),
+        bsa_m2=rounded_numbers(sizes),
+        median_bmi_kg_m2=rounded_numbers(bmi),
+        bmi_source=median.source,
+        height_cm=tuple(map(rounded_numbers, heights)),
+        weight_kg=tuple(map(rounded_numbers, weights)),
+        width=tuple(map(rounded_numbers, width.reshape(MAP_SIZES, MAP_AGES))),
+        verdict=tuple(tuple(row) for row in np.array(judged, dtype=object).reshape(MAP_SIZES, MAP_AGES)),
+    )
+
+
+def height_of(bsa_m2: Array, bmi: Array) -> Array:
+    """The height in cm at which a body mass index gives a body surface area: Haycock's formula, inverted."""
+    return np.asarray((bsa_m2 / (0.024265 * (bmi / 1e4) ** 0.5378)) ** (1.0 / (0.3964 + 2.0 * 0.5378)))

@@ -15,7 +15,7 @@ from app.formats.card_markdown import card_markdown, history_markdown
 from app.formats.response import provenance
 from app.formats.rounding import significant
 from app.inference.executor import LoadedModel
-from app.inference.reliability_map import reliability_map
+from app.inference.reference_curves import reliability_map
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.schemas.charts import ReliabilityMap

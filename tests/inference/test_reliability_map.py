@@ -10,7 +10,7 @@ from app.domain.card import BmiCurve
 from app.domain.patient import Patient, Sex, bmi_kg_m2, haycock_bsa_m2
 from app.domain.query import ScoreQuery
 from app.inference.median_bmi import FROM_CARD, FROM_TABLE, PUBLISHED, known_tables, median_bmi, median_bmi_curves
-from app.inference.reliability_map import height_of, reliability_map
+from app.inference.reference_curves import height_of, reliability_map
 from app.inference.scoring import score
 from app.training.cohort import simulate_cohort, to_csv
 from tests.samples import a_card, a_loaded_model
