@@ -2,28 +2,11 @@
 
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.web.browsing import opened, patient_settings
+from tests.web.browsing import opened
 from tests.web.calculator import RESULT, fill, sent
-from tests.web.serving import create_key, serving
-
-MODELS = Path(__file__).parents[2] / "models_store"
-
-
-@pytest.fixture(scope="module")
-def keyed(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A service that requires keys, and one key of each kind. Keys are made in another thread: see `chromium`."""
-    settings = patient_settings(tmp_path_factory.mktemp("keyed"))
-    with serving(settings, MODELS) as running, ThreadPoolExecutor(1) as other:
-        both = other.submit(create_key, running.settings, ["score", "model:read"]).result()
-        reading = other.submit(create_key, running.settings, ["model:read"]).result()
-        running.inside(running.runtime.poller.refresh())
-        yield running, both, reading
 
 
 def test_where_a_key_is_needed_the_page_asks_for_it(browser: Any, keyed: Any) -> None:

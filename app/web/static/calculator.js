@@ -172,19 +172,10 @@ function listen() {
   });
   addEventListener("pointerdown", () => (isPressed = true), true);
   for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => (isPressed = false), true);
-  form.addEventListener("reset", () => setTimeout(() => {
-    startAnew();
-    say("");
-    clearErrors();
-    clearVisits();
-    resetForm();
-    readPreferences();
-    showUnits();
-    byId("result").hidden = true;
-    byId("sites").replaceChildren();
-    clearVisitsResult();
-    shown = null;
-  }));
+  form.addEventListener("reset", () => {
+    startAnew(); // at once: nothing is sent after Clear
+    setTimeout(clearPage); // when the fields are empty
+  });
   on("add-visit", () => {
     const row = addVisit();
     showUnits();
@@ -195,6 +186,19 @@ function listen() {
   on("json", () => save(new Blob([JSON.stringify(forFile(), null, 2)], { type: "application/json" }), "normalcy.json"));
   on("copy-link", ({ target }) => copy(linkWithPreferences(), target));
   for (const input of document.querySelectorAll("input[name=wording]")) input.addEventListener("change", showWording);
+}
+
+function clearPage() {
+  say("");
+  clearErrors();
+  clearVisits();
+  resetForm();
+  readPreferences();
+  showUnits();
+  byId("result").hidden = true;
+  byId("sites").replaceChildren();
+  clearVisitsResult();
+  shown = null;
 }
 
 /** The answer of the service, and the visits beside it, which other answers held. */
