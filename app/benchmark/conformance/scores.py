@@ -68,7 +68,7 @@ def score_cases(models: Mapping[str, ExactModel], report: Callable[[str, float],
             body = {**person, "diameter_mm": diameters[k], "convention": STATED, "model_version": VERSION, **more}
             body = {field: value for field, value in body.items() if value is not None}
             given = verdict != NOT_RELIABLE or bool(more.get("include_unreliable"))
-            numbers, equals = _answer(models[site], body, given)
+            numbers, equals = exact_answer(models[site], body, given)
             found = {number.path: number.value for number in numbers}
             codes = [*_width_reasons(found), *reasons]
             is_far = abs(found.get("score.expected_ns", 0.0)) > FAR_OUT
@@ -99,7 +99,7 @@ def study_case(models: Mapping[str, ExactModel]) -> Case:
     numbers: list[ExpectedNumber] = []
     equals: Json = {"results[].site": list(sites)}
     for k, measurement in enumerate(measurements):
-        found, same = _answer(models[sites[k]], {**MAN, **measurement}, True)
+        found, same = exact_answer(models[sites[k]], {**MAN, **measurement}, True)
         numbers += [ExpectedNumber(f"results[{k}].{one.path}", one.value, one.tolerance) for one in found]
         equals |= {f"results[{k}].{path}": value for path, value in same.items()}
     return Case(
@@ -159,7 +159,7 @@ def _input(person: Json) -> tuple[ExpectedNumber, ...]:
     return tuple(_smooth(f"input.{name}", value) for name, value in found.items())
 
 
-def _answer(model: ExactModel, body: Json, given: bool) -> tuple[list[ExpectedNumber], Json]:
+def exact_answer(model: ExactModel, body: Json, given: bool) -> tuple[list[ExpectedNumber], Json]:
     """Numbers by path, and what must be equal."""
     moments = model.moments(body)
     low, high = moments.hdi(moments.diameter_at_2, 0.95)
