@@ -106,7 +106,7 @@ openapi-tools: $(OPENAPI_READY) ## install what lints the OpenAPI document and g
 browser-tools: $(BROWSER_READY) ## install what checks the accessibility of the pages (needs npm)
 
 .PHONY: screenshots
-screenshots: $(DEV_READY) ## take the pictures of the calculator in docs/screenshots again (needs Chromium)
+screenshots: $(DEV_READY) ## take the pictures of the pages in docs/screenshots again (needs Chromium)
 	$(DEV)/bin/python -m tests.web.screenshots
 
 .PHONY: fast-test
