@@ -100,6 +100,8 @@ def test_the_viewers_of_the_interface(browser: Any, shipped: Running, scheme: st
         page.wait_for_selector("textarea[aria-label]")
         assert one.axe_violations() == []
         page = one.open("/redoc", "#redoc h5[aria-level]")
+        arrows = page.locator("#redoc svg polygon").evaluate_all("all => all.map((one) => getComputedStyle(one).fill)")
+        assert len(set(arrows)) == 1
         page.evaluate(KEEP_ONE_OPERATION)
         assert one.axe_violations() == []
 
