@@ -7,9 +7,8 @@ import mpmath
 import pytest
 
 from app.benchmark.conformance.exact import ExactModel
-from app.benchmark.conformance.pictures import picture_cases
 from app.benchmark.conformance.refusals import refusal_cases
-from app.benchmark.conformance.scores import SITES, VERSION, lookup_cases, score_cases
+from app.benchmark.conformance.scores import SITES, VERSION, lookup_cases, picture_cases, score_cases
 from app.services.conformance.cases import read_cases
 from app.store import load
 

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app.benchmark.conformance.exact import ExactModel
-from app.benchmark.conformance.pictures import picture_cases
 from app.benchmark.conformance.refusals import NOT_TRIED, refusal_cases
-from app.benchmark.conformance.scores import SITES, VERSION, lookup_cases, score_cases, study_case
+from app.benchmark.conformance.scores import SITES, VERSION, lookup_cases, picture_cases, score_cases, study_case
 from app.services.conformance.cases import FORMAT, CaseFile, CaseModel
 from app.store import load
 
