@@ -106,7 +106,7 @@ openapi-tools: $(OPENAPI_READY) ## install what lints the OpenAPI document and g
 browser-tools: $(BROWSER_READY) ## install what checks the accessibility of the pages (needs npm)
 
 .PHONY: screenshots
-screenshots: $(DEV_READY) ## take the pictures of the calculator in docs/screenshots again (needs Chromium)
+screenshots: $(DEV_READY) ## take the pictures of the pages in docs/screenshots again (needs Chromium)
 	$(DEV)/bin/python -m tests.web.screenshots
 
 .PHONY: fast-test
@@ -136,13 +136,14 @@ format: $(DEV_READY) ## format the code, and fix what ruff can fix
 	$(DEV)/bin/ruff format .
 
 .PHONY: bench
-bench: $(DEV_READY) $(PEERS_READY) ## measure accuracy, speed, services, batches, files and the audit, into docs
+bench: $(DEV_READY) $(PEERS_READY) ## measure accuracy, speed, services, batches, files, the audit and pictures, into docs
 	$(DEV)/bin/normalcy bench accuracy --out docs/accuracy.md
 	$(DEV)/bin/normalcy bench speed --rounds 31 --out docs/speed.md
 	$(DEV)/bin/python -m tests.campaigns.http_load --out docs/http.md
 	$(DEV)/bin/python -m tests.campaigns.audit_growth --out docs/audit-growth.md
 	$(DEV)/bin/python -m tests.campaigns.audit_storage --out docs/audit-storage.md
 	$(DEV)/bin/python -m tests.campaigns.performance --out docs/performance.md
+	$(DEV)/bin/python -m tests.campaigns.charts --out docs/charts.md
 
 .PHONY: docs
 docs: $(DEV_READY) ## write the generated parts of the documents again, after a change of what they list

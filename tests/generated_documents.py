@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import median
 
 from app.domain.limits import Limit
 from app.domain.scopes import Scope
@@ -24,7 +23,7 @@ from app.web.app import ROUTES
 from app.web.route import ApiRoute
 from tests.supply.components import components
 from tests.traceability import requirements, risks, showing
-from tests.worked_examples import EXAMPLES, answered, covered, worked_example
+from tests.worked_examples import EXAMPLES, covered, document_pictures, worked_example
 
 DOCS = Path(__file__).parent.parent / "docs"
 GENERATED = re.compile(r"^(<!-- generated: ([\w-]+) -->\n)(.*?)^(<!-- end -->)$", re.MULTILINE | re.DOTALL)
@@ -107,22 +106,6 @@ def _address(route: ApiRoute) -> str:
     return f"`{route.method} {route.path}`"
 
 
-def _capacity() -> str:
-    """Medians of the rounds in docs/http.md."""
-    rounds = (DOCS / "http.md").read_text("utf-8").rpartition("\n## ")[2].splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in rounds if line.startswith("|")]
-    head, rows = cells[0], cells[2:]
-    by_connections: dict[str, list[list[str]]] = {}
-    for row in rows:
-        by_connections.setdefault(row[0], []).append(row)
-    columns = [head.index(name) for name in ("connections", "SQLite", "PostgreSQL")]
-    medians = [
-        (connections, *(f"{median(int(row[k].replace(',', '')) for row in found):,.0f}" for k in columns[1:]))
-        for connections, found in by_connections.items()
-    ]
-    return _table([head[k] for k in columns], medians)
-
-
 def _traceability() -> str:
     named = risks()
     rows = [
@@ -161,7 +144,6 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "routes": _routes,
     "intended-use": lambda: f"> {INTENDED_USE}",
     "covered": covered,
-    "capacity": _capacity,
     "soup": _soup,
     "traceability": _traceability,
     **{f"example-{name}": partial(worked_example, name) for name in EXAMPLES},
@@ -181,7 +163,7 @@ def main() -> None:
     pictures = DOCS / "pictures"
     for file in pictures.iterdir():
         file.unlink()
-    for name, svg in answered().pictures.items():
+    for name, svg in document_pictures().items():
         (pictures / name).write_text(svg, "utf-8")
     for file in sorted(DOCS.glob("*.md")):
         text = file.read_text("utf-8")

@@ -271,6 +271,8 @@ def test_the_csharp_client_sends_and_reads_what_the_service_understands(terminal
     assert "title" in other
     assert "errors" not in other  # so it is read only where it is
     assert 'TryGetProperty("errors", ' in client
+    assert "(429 or 503)" in client
+    assert "Headers.RetryAfter" in client
 
 
 def node() -> Path:

@@ -54,6 +54,13 @@ def test_the_documents_lead_to_the_code() -> None:
     assert len(LINK.findall(text("docs/index.md"))) > 20
 
 
+def test_the_page_that_a_campaign_writes_is_there() -> None:
+    sources = [*(ROOT / "tests/campaigns").rglob("*.py"), ROOT / "Makefile"]
+    written = {path for file in sources for path in re.findall(r"--out (docs/\S+\.md)", file.read_text("utf-8"))}
+    assert "docs/charts.md" in written
+    assert {path for path in written if path not in FILES} == set()
+
+
 def test_every_page_is_in_the_index() -> None:
     linked = {link.partition("#")[0] for link in LINK.findall(text("docs/index.md"))}
     pages = {file.name for file in (ROOT / "docs").glob("*.md")} - {"index.md"}

@@ -53,7 +53,7 @@ def test_the_hazards_that_reviewers_look_for_are_there() -> None:
 
 def test_a_section_is_read() -> None:
     [risk] = risks(
-        "### HAZ-01: a title\n\n- **Cause**: one\n  two\n- **Test**: `tests/a.py::test_b`, REQ-001\n\n## Next\nREQ-002"
+        "## HAZ-01: a title\n\n- **Cause**: one\n  two\n- **Test**: `tests/a.py::test_b`, REQ-001\n\n## Next\nREQ-002"
     )
     assert (risk.name, risk.title, risk.fields["cause"]) == ("HAZ-01", "a title", "one two")
     assert risk.tests == {"tests/a.py::test_b"}

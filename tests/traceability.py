@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 REQUIREMENTS = "docs/requirements.md"
 RISKS = ("docs/hazards.md", "docs/threat-model.md")
 ROW = re.compile(r"^\| (REQ-\d{3}) \| (.+?) \|$", re.MULTILINE)
-SECTION = re.compile(r"^### ((?:HAZ|THR)-\d{2}): (.+)$", re.MULTILINE)
+SECTION = re.compile(r"^###? ((?:HAZ|THR)-\d{2}): (.+)$", re.MULTILINE)
 REQUIREMENT = re.compile(r"\bREQ-\d{3}\b")
 TEST = re.compile(r"`(tests/[\w/]+\.py::\w+)`")
 

@@ -4,10 +4,12 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from html import unescape
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from app.charts.theme import COLOURS, FONT
 from app.formats.markdown import table
 from app.settings import load_settings
 from app.store import highest_version, load
@@ -54,6 +56,33 @@ DRAWN = {
     "caution": ("reference",),
     "observer": ("density",),
 }
+# As the page words them; the names in the response stand behind them in brackets.
+POSITIONS = {
+    "within": "between −2 and 2",
+    "above_2": "above 2",
+    "below_minus_2": "below −2",
+    "uncertain": "near the limit",
+}
+VERDICTS = {"ok": "no caution", "caution": "caution", "not_reliable": "no score, not reliable"}
+REASONS = {
+    "wide_interval": "wide interval",
+    "sparse_context": "few people like this one",
+    "outside_training_range": "outside the range of the training people",
+}
+ADVISORIES = {"absolute_diameter": "40 mm or more"}
+# The sketch of the page without its style sheet: the colours of light pictures as attributes.
+SKETCH = re.compile(r'<svg viewBox="0 0 360 264".*?</svg>', re.DOTALL)
+LINE = f'fill="none" stroke="{COLOURS["light"].line}"'
+SKETCH_LOOK = {
+    "lumen": f'fill="{COLOURS["light"].wide_band}"',
+    "wall": f'{LINE} stroke-width="8"',
+    "valve": f'{LINE} stroke-width="2.5" stroke-linecap="round"',
+    "measure": f'fill="none" stroke="{COLOURS["light"].threshold}" stroke-width="2.5"',
+    "dash": f'fill="none" stroke="{COLOURS["light"].threshold}" stroke-width="1.5" stroke-dasharray="4 3"',
+    "ecg": f'fill="none" stroke="{COLOURS["light"].muted}" stroke-width="1.5"',
+    "name": f'fill="{COLOURS["light"].text}" font-weight="600"',
+    "small": f'fill="{COLOURS["light"].muted}" text-anchor="middle"',
+}
 DESCRIPTION = re.compile(r"<desc>(.*?)</desc>")
 WIDTH = 480  # readable on a phone too
 
@@ -83,6 +112,21 @@ def answered() -> Answered:
         {name: answer.raise_for_status().json() for name, answer in scores.items()},
         {name: answer.raise_for_status().text for name, answer in drawn.items()},
     )
+
+
+def document_pictures() -> dict[str, str]:
+    """Every file of docs/pictures."""
+    return {**answered().pictures, "measuring.svg": _measuring_sketch()}
+
+
+def _measuring_sketch() -> str:
+    page = (files("app.web") / "static" / "index.html").read_text("utf-8")
+    [sketch] = SKETCH.findall(page)
+    drawn = re.sub(r'class="(\w+)"', lambda found: SKETCH_LOOK[found[1]], sketch)
+    drawn = drawn.replace(' aria-labelledby="sketch-title"', "").replace(' id="sketch-title"', "")
+    white = f'<rect width="360" height="264" fill="{COLOURS["light"].background}"/>'
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" width="480" height="352" font-family="{FONT}" font-size="13"'
+    return re.sub(r"\n {8,}", "\n", drawn.replace("<svg", opening, 1).replace("</title>", f"</title>{white}", 1)) + "\n"
 
 
 def picture_file(example: str, picture: str) -> str:
@@ -121,7 +165,7 @@ def _rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
             ("score", f"{score['expected_ns']:.2f}"),
             ("95% interval of the score", f"{interval['low']:.2f} to {interval['high']:.2f}"),
             ("probability of exceeding 2", _percent(score["exceedance"][0]["probability"])),
-            ("position", f"`{score['position']}`"),
+            ("position", f"{POSITIONS[score['position']]} (`{score['position']}`)"),
             ("diameter at a score of 2", f"{reference['diameter_at_threshold_mm'][0]['median']:.1f} mm"),
         ]
     with_error = answer["score_with_measurement_error"]
@@ -131,10 +175,13 @@ def _rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
             ("interval with the observer error", f"{interval['low']:.2f} to {interval['high']:.2f}"),
             ("probability with it", _percent(with_error["exceedance"][0]["probability"])),
         ]
-    reasons = ", ".join(dict.fromkeys(f"`{reason['code']}`" for reason in answer["reliability"]["reasons"]))
-    rows.append(("reliability", f"`{answer['reliability']['verdict']}`" + (f": {reasons}" if reasons else "")))
+    verdict = answer["reliability"]["verdict"]
+    reasons = dict.fromkeys(reason["code"] for reason in answer["reliability"]["reasons"])
+    because = ": " + ", ".join(f"{REASONS[code]} (`{code}`)" for code in reasons) if reasons else ""
+    rows.append(("reliability", f"{VERDICTS[verdict]} (`{verdict}`){because}"))
     if answer["advisories"]:
-        rows.append(("advisories", ", ".join(f"`{advisory['code']}`" for advisory in answer["advisories"])))
+        codes = (advisory["code"] for advisory in answer["advisories"])
+        rows.append(("notes", ", ".join(f"{ADVISORIES[code]} (`{code}`)" for code in codes)))
     return rows
 
 

@@ -25,6 +25,11 @@ class Look:
     def is_compact(self) -> bool:
         return self.width < COMPACT_BELOW
 
+    @property
+    def plot_height(self) -> float:
+        """Of pictures that stand beside each other."""
+        return min(max(0.5 * self.width, 230.0), 420.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:

@@ -1,10 +1,10 @@
 """The density of the score: how sure it is, where its interval lies, and how much of it is beyond each threshold."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from app.charts.axes import EDGE, Box, Look, Scale, Words, draw_x_axis, framed
+from app.charts.axes import EDGE, Box, Look, Scale, Words, draw_x_axis, framed, padded
 from app.charts.label_strip import StripLabel, draw_strip, strip_height
 from app.charts.svg import Canvas, area_path, line_path
 from app.charts.wording import (
@@ -25,7 +25,9 @@ from app.schemas.charts import ScoreDensity
 USUAL = (-2.0, 2.0)
 WITHHELD = "No score is given, because it would not be reliable for this patient."
 THRESHOLD = "nc-threshold-text"
-FRAME = (-3.6, 3.6)  # always shown, so that pictures of several patients compare
+NARROW = -0.5  # expected scores below it are shown beside -2, all others beside 2
+LEAST_GAP = 30.0  # px above the plot, as in the reference picture
+REACH, BESIDE = 4.0, 1.0  # how far from the density the axis goes for that limit, and for any requested threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +48,34 @@ def draw_density(data: DensityData, look: Look) -> str:
     title = f"{site_title(data.site)}: normalcy score"
     subtitle = f"{score_text(data.score)}, {interval_text(data.score.hdi)}."
     ns, density = data.density.ns, data.density.density
-    first, last = min(FRAME[0], ns[0]), max(FRAME[1], ns[-1])
+    first, last = _frame(data)
     within = [each for each in data.score.exceedance if first <= each.threshold <= last]
     beyond = [each for each in data.score.exceedance if each not in within]
+    has_usual = first < USUAL[1] and last > USUAL[0]
     words = Words(
-        title, subtitle, _notes(data, beyond), model_caption(data.model), model_warning(data.model), [data.verdict]
+        title,
+        subtitle,
+        _notes(data, beyond, has_usual),
+        model_caption(data.model),
+        model_warning(data.model),
+        [data.verdict],
     )
     labels_above = strip_height([_beyond(each) for each in within], look.width - 2 * EDGE)
-    canvas, box = framed(look, words, min(max(0.34 * look.width, 170.0), 300.0), gap=8.0 + labels_above)
+    canvas, box = framed(look, words, look.plot_height, gap=max(8.0 + labels_above, LEAST_GAP))
     x = Scale(first, last, box.left, box.right)
     y = Scale(0.0, 1.12 * max(density), box.bottom, box.top)
-    left, right = x(USUAL[0]), x(USUAL[1])
-    canvas.rect("nc-usual", left, box.top, right - left, box.height)
+    if has_usual:
+        left, right = x(max(USUAL[0], first)), x(min(USUAL[1], last))
+        canvas.rect("nc-usual", left, box.top, right - left, box.height)
     points = [(x(at), y(value)) for at, value in zip(ns, density, strict=True)]
+    hdi = data.score.hdi
     canvas.path("nc-density-fill", _under(points, box))
-    canvas.path("nc-hdi-fill", _under(_inside(points, x, y, data), box))
+    canvas.path("nc-hdi-fill", _under(_between(points, x(hdi.low), x(hdi.high)), box))
+    for low, high in _beyond_limits(within, ns):
+        canvas.path("nc-beyond-fill", _under(_between(points, x(low), x(high)), box))
+        low, high = max(low, hdi.low), min(high, hdi.high)
+        if low < high:
+            canvas.path("nc-beyond-hdi-fill", _under(_between(points, x(low), x(high)), box))
     if data.density.density_with_measurement_error is not None:
         blurred = zip(ns, data.density.density_with_measurement_error, strict=True)
         canvas.path("nc-error", line_path((x(at), y(value)) for at, value in blurred))
@@ -85,9 +100,28 @@ def _under(points: Sequence[tuple[float, float]], box: Box) -> str:
     return area_path(points, [(points[0][0], box.bottom), (points[-1][0], box.bottom)])
 
 
-def _inside(points: Sequence[tuple[float, float]], x: Scale, y: Scale, data: DensityData) -> list[tuple[float, float]]:
-    """The part of the curve between the ends of the interval, which lie between its points."""
-    low, high = x(data.score.hdi.low), x(data.score.hdi.high)
+def _frame(data: DensityData) -> tuple[float, float]:
+    """The density, large enough to see its shape, with the limit of ±2 that it is compared with where that is in reach,
+    and with every threshold beside it."""
+    low, high = data.density.ns[0], data.density.ns[-1]
+    limit = USUAL[0] if data.score.expected_ns < NARROW else USUAL[1]
+    reaches = [(limit, REACH), *((each.threshold, BESIDE) for each in data.score.exceedance)]
+    shown = [at for at, reach in reaches if low - reach <= at <= high + reach]
+    return padded(min(low, *shown, high), max(low, *shown, high))
+
+
+def _beyond_limits(thresholds: Sequence[Exceedance], ns: Sequence[float]) -> Iterator[tuple[float, float]]:
+    """What lies beyond the first threshold on either side of 0, as far as there is a density."""
+    wide = [each.threshold for each in thresholds if each.threshold >= 0]
+    narrow = [each.threshold for each in thresholds if each.threshold < 0]
+    if wide and min(wide) < ns[-1]:
+        yield max(min(wide), ns[0]), ns[-1]
+    if narrow and max(narrow) > ns[0]:
+        yield ns[0], min(max(narrow), ns[-1])
+
+
+def _between(points: Sequence[tuple[float, float]], low: float, high: float) -> list[tuple[float, float]]:
+    """The part of the curve between two ends, which lie between its points."""
     inner = [point for point in points if low < point[0] < high]
     return [(low, _height(points, low)), *inner, (high, _height(points, high))]
 
@@ -123,9 +157,11 @@ def _draw_interval(canvas: Canvas, box: Box, x: Scale, score: Score) -> None:
         canvas.circle("nc-point", x(score.expected_ns), box.bottom, 5.5)
 
 
-def _notes(data: DensityData, beyond: Sequence[Exceedance]) -> str:
+def _notes(data: DensityData, beyond: Sequence[Exceedance], has_usual: bool) -> str:
     hdi = share(data.score.hdi.probability)
-    notes = [f"Darker area: {hdi} HDI. Dot: expected score. Grey: about 95% of people."]
+    notes = [f"Darker area: {hdi} HDI. Dot: expected score."]
+    if has_usual:
+        notes.append("Grey: about 95% of people.")
     if beyond:
         notes.append(f"Beyond the axis: {', '.join(map(_beyond, beyond))}.")
     if data.with_error is not None:

@@ -22,6 +22,8 @@ from app.formats.summaries import share, tenths
 from app.schemas.answers import ModelProvenance, Reliability
 from app.schemas.charts import ChartInput, ChartMeasurement, Curves
 
+Points = Sequence[tuple[float, float]]
+
 NO_CURVES = "No reference curve: at no age is this body size covered by the model."
 NO_SCORE = "Grey ages: no score here."
 GAP_LABEL = "no score here"
@@ -29,6 +31,41 @@ UNSURE = "Shaded ages: the model is less sure (caution)."
 LABEL_GAP = 15.0
 FEWEST_PIXELS = 50.0  # of a shaded run, to be labelled
 BARB = 5.0  # half the length of the ends of the interval's bar
+LABEL_HEIGHT, LABEL_CLEAR = 32.0, 3.0  # px, of the patient's label, and from it to any line
+LABEL_OUT = (0.0, 20.0, 40.0, 60.0, 80.0)  # px, how far it may move away from its place beside the point
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPlace:
+    """Where the two lines of the patient's label may lie."""
+
+    left: float
+    right: float
+    top: float
+    anchor: str
+    is_led: bool  # so far from the point that a line must lead to it
+
+    @property
+    def bottom(self) -> float:
+        return self.top + LABEL_HEIGHT
+
+    @property
+    def near_end(self) -> float:
+        return self.right if self.anchor == "end" else self.left
+
+    def is_inside(self, box: Box) -> bool:
+        return (
+            box.left <= self.left and self.right <= box.right and box.top - 8 <= self.top and self.bottom <= box.bottom
+        )
+
+    def clearance(self, lines: Sequence[Points]) -> float:
+        """To the nearest line, in pixels; 0 where one crosses the label."""
+        beside = [y for line in lines for x, y in line if self.left - 6 <= x <= self.right + 6]
+        above = [y for y in beside if y <= self.top]
+        below = [y for y in beside if y >= self.bottom]
+        if len(above) + len(below) < len(beside):
+            return 0.0
+        return min([self.top - y for y in above] + [y - self.bottom for y in below], default=LABEL_CLEAR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +93,7 @@ def draw_reference(data: ReferenceData, look: Look) -> str:
     if data.curves is None:
         canvas, box = framed(look, words, 120.0, gap=12.0)
     else:
-        canvas, box = framed(look, words, min(max(0.5 * look.width, 230.0), 420.0), 26.0, right)
+        canvas, box = framed(look, words, look.plot_height, 26.0, right)
     if data.curves is None:
         canvas.rect("nc-usual", box.left, box.top, box.width, box.height, radius=6)
         middle = box.left + box.width / 2
@@ -89,7 +126,9 @@ def _draw_plot(canvas: Canvas, box: Box, data: ReferenceData, curves: Curves) ->
             canvas.path("nc-threshold", line_path(zip(ages[run], heights[run], strict=True)))
     draw_x_axis(canvas, box, x, "Age, years")
     _label_curves(canvas, box, ages[-1], bands, expected[-1], [(t, heights[-1]) for t, heights in thresholds])
-    _draw_patient(canvas, box, x, y, data)
+    drawn = [expected, *(heights for _, heights in thresholds)]
+    lines = [list(zip(ages[first:last], heights[first:last])) for heights in drawn for first, last in runs(curves)]  # noqa: B905
+    _draw_patient(canvas, box, x, y, data, lines)
 
 
 def _scales(box: Box, data: ReferenceData, curves: Curves) -> tuple[Scale, Scale]:
@@ -173,7 +212,7 @@ def _label_curves(
         canvas.text(name, box.right + 8, position + 4, text)
 
 
-def _draw_patient(canvas: Canvas, box: Box, x: Scale, y: Scale, data: ReferenceData) -> None:
+def _draw_patient(canvas: Canvas, box: Box, x: Scale, y: Scale, data: ReferenceData, lines: Sequence[Points]) -> None:
     at = x(data.patient.age_years)
     if data.patient.diameter_mm is None:
         canvas.line("nc-guide", at, box.top, at, box.bottom)
@@ -188,33 +227,43 @@ def _draw_patient(canvas: Canvas, box: Box, x: Scale, y: Scale, data: ReferenceD
             canvas.path("nc-hdi", f"M{at - BARB:.1f} {end:.1f}L{at + BARB:.1f} {end:.1f}")
     is_scored = measurement is not None and measurement.score is not None
     canvas.circle("nc-point" if is_scored else "nc-point nc-withheld", at, height, 5.5)
-    _label_patient(canvas, box, at, height, data)
+    _label_patient(canvas, box, at, height, data, lines)
 
 
-def _label_patient(canvas: Canvas, box: Box, at: float, height: float, data: ReferenceData) -> None:
-    """On the emptier side: above a point that is high, to its left, where a rising curve leaves room; else below."""
+def _places(at: float, height: float, width: float, out: float) -> Iterator[LabelPlace]:
+    """To the left and to the right, above, below and beside the point, or so far out above and below; a rising curve
+    leaves more room above on its left."""
+    is_led = out > 0
+    for top in (height - 35 - out, height + 7 + out, *([] if is_led else [height - LABEL_HEIGHT / 2])):
+        yield LabelPlace(at - 11 - width, at - 11, top, "end", is_led)
+        yield LabelPlace(at + 11, at + 11 + width, top, "start", is_led)
+
+
+def _label_patient(
+    canvas: Canvas, box: Box, at: float, height: float, data: ReferenceData, lines: Sequence[Points]
+) -> None:
+    """Beside the point where no line is near, else farther out with a leader."""
     score = data.measurement.score if data.measurement is not None else None
-    lines = [f"{short(data.patient.diameter_mm or 0.0)} mm", score_text(score) if score else "no score"]
-    needed = max(text_width(line, TEXT_SIZE) for line in lines) + 12
-    is_high = score is None or score.expected_ns >= 0.0
-    to_left = at - needed > box.left if is_high else at + needed > box.right
-    anchor, position = ("end", at - 11) if to_left else ("start", at + 11)
-    first = height - 22 if is_high else height + 20
-    first = min(max(first, box.top + 8), box.bottom - 24)
-    canvas.text("nc-label", position, first, lines[0], anchor)
-    canvas.text("nc-label-muted", position, first + 16, lines[1], anchor)
+    texts = [f"{short(data.patient.diameter_mm or 0.0)} mm", score_text(score) if score else "no score"]
+    width = max(text_width(text, TEXT_SIZE) for text in texts)
+    places = [place for out in LABEL_OUT for place in _places(at, height, width, out)]
+    inside = [place for place in places if place.is_inside(box)] or places[:1]
+    free = next((place for place in inside if place.clearance(lines) >= LABEL_CLEAR), None)
+    place = free or max(inside, key=lambda each: each.clearance(lines))
+    if place.is_led:
+        end = place.bottom if place.bottom < height else place.top
+        canvas.path("nc-leader", line_path([(at, height), (place.near_end, end)]))
+    for k, (name, text) in enumerate(zip(("nc-label", "nc-label-muted"), texts, strict=True)):
+        canvas.text(name, place.near_end, place.top + 13 + 16 * k, text, place.anchor)
 
 
 def _subtitle(data: ReferenceData) -> str:
     patient = data.patient
-    return (
-        f"Reference group: {patient.reference_sex}, {short(patient.height_cm)} cm, {short(patient.weight_kg)} kg. "
-        "Bands: 68% and 95% of people."
-    )
+    return f"Reference group: {patient.reference_sex}, {short(patient.height_cm)} cm, {short(patient.weight_kg)} kg."
 
 
 def _notes(data: ReferenceData) -> str:
-    notes = []
+    notes = ["Bands: 68% and 95% of people."] if data.curves is not None else []
     if data.measurement is not None and data.measurement.score is not None:
         notes.append(f"Bar: {share(data.measurement.score.hdi.probability)} HDI of the score, in mm.")
     elif data.measurement is not None:

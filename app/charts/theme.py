@@ -27,6 +27,8 @@ class Colours:
     narrow_band: str
     line: str
     threshold: str
+    beyond: str  # the part of a density beyond a threshold, and of its interval
+    beyond_hdi: str
     unsure: str
     unsure_text: str
     usual: str
@@ -45,6 +47,8 @@ COLOURS: Mapping[ThemeName, Colours] = {
         narrow_band="#bfd9ee",
         line="#0b5a9c",
         threshold="#b3470a",
+        beyond="#fae5d6",
+        beyond_hdi="#f3c19c",
         unsure="#f6ecd6",
         unsure_text="#76550f",
         usual="#f1f4f7",
@@ -61,6 +65,8 @@ COLOURS: Mapping[ThemeName, Colours] = {
         narrow_band="#29506f",
         line="#7cc0f2",
         threshold="#f2a365",
+        beyond="#40291a",
+        beyond_hdi="#70461f",
         unsure="#3a3220",
         unsure_text="#e2c27a",
         usual="#1c232b",
@@ -108,6 +114,8 @@ def _theme(c: Colours) -> Theme:
         "nc-density": line | {"stroke": c.line, "stroke-width": "2"},
         "nc-density-fill": {"fill": c.wide_band},
         "nc-hdi-fill": {"fill": c.narrow_band},
+        "nc-beyond-fill": {"fill": c.beyond},
+        "nc-beyond-hdi-fill": {"fill": c.beyond_hdi},
         "nc-error": line | {"stroke": c.muted, "stroke-width": "1.5", "stroke-dasharray": "4 3"},
         "nc-visit-line": line | {"stroke": c.axis, "stroke-width": "1"},
         "nc-not-reliable": {"fill": c.not_reliable},

@@ -59,6 +59,7 @@ def _parser() -> "MarkdownIt":
     parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
     parser.core.ruler.before("inline", "anchors", _add_anchors)
     parser.core.ruler.before("inline", "corners", _make_empty_headers_cells)
+    parser.core.ruler.before("inline", "alignment", _align_by_class)
     parser.add_render_rule("code_inline", _code)
     parser.add_render_rule("fence", _fence)
     parser.add_render_rule("table_open", _open_table)
@@ -70,6 +71,13 @@ def _add_anchors(state: "StateCore") -> None:
     for opening, words in pairwise(state.tokens):
         if opening.type == "heading_open":
             opening.attrSet("id", anchor(words.content))
+
+
+def _align_by_class(state: "StateCore") -> None:
+    """The policy of the pages allows no `style` attribute."""
+    for token in state.tokens:
+        if token.attrs.pop("style", None) == "text-align:right":
+            token.attrSet("class", "right")
 
 
 def anchor(heading: str) -> str:

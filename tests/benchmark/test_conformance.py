@@ -8,7 +8,7 @@ import pytest
 
 from app.benchmark.conformance.exact import ExactModel
 from app.benchmark.conformance.refusals import refusal_cases
-from app.benchmark.conformance.scores import SITES, VERSION, lookup_cases, score_cases
+from app.benchmark.conformance.scores import SITES, VERSION, lookup_cases, picture_cases, score_cases
 from app.services.conformance.cases import read_cases
 from app.store import load
 
@@ -23,7 +23,8 @@ def models() -> dict[str, ExactModel]:
 def test_the_published_cases_are_those_of_the_generator(models: dict[str, ExactModel]) -> None:
     """All of them but for their numbers, which take minutes; of the numbers those of the first two cases."""
     published = {case.name: case for case in read_cases().cases}
-    made = [*islice(score_cases(models, lambda step, share: None), 2), *lookup_cases(), *refusal_cases()]
+    scores = islice(score_cases(models, lambda step, share: None), 2)
+    made = [*scores, *picture_cases(models), *lookup_cases(), *refusal_cases()]
     for case in made:
         assert published[case.name] == case
     others = [name for name in published if name not in {case.name for case in made}]

@@ -1,6 +1,6 @@
 """What a measurement of a batch costs, by stage, over HTTP and as a stream, and what single requests notice of it.
 
-    python -m tests.campaigns.batch_cost --out docs/batch-cost.md
+    python -m tests.campaigns.batch_cost --out FILE
 
 The service runs in a process of its own with everything on: validation, audit, commits on disk. Its processor time and
 memory are those of that process, from the system.

@@ -172,7 +172,6 @@ def report(result: Result, load_average: tuple[float, float], command: str) -> l
         *table(
             ("picture", "pictures", "too late (503)", "processor, ms", "median, ms", "99%, ms", "slowest, ms"), rows
         ),
-        "",
         f"First picture of the process: {1e3 * result.first_seconds:.0f} ms.",
         "",
         f"Slowest median of an SVG: {slowest:.1f} ms (at most {MAX_SVG_MS:g} ms: {_met(slowest <= MAX_SVG_MS)}).",

@@ -238,6 +238,67 @@ def test_every_visit_has_its_value_beside_no_line(width: int) -> None:
     assert all(baseline < highest for _, _, baseline in labels)
 
 
+def points_of(svg: str, name: str) -> list[tuple[float, float]]:
+    numbers = [float(number) for line in elements(svg, name) for number in NUMBER.findall(line.get("d", ""))]
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+@pytest.mark.parametrize("width", [320, 382, 640])
+@pytest.mark.parametrize("age_years", [20.0, 55.0, 78.0])
+def test_the_label_of_the_patient_lies_on_no_line(width: int, age_years: float) -> None:
+    patient = replace(MAN, age_years=age_years)
+    curves = reference_curves(MODEL, patient, Convention(), (2.0, -2.0))
+    for diameter_mm in (28.0, 31.0, 34.0, 35.5, 37.0, 38.0, 39.0, 40.0, 41.0, 42.0, 46.0, 60.0):
+        drawn = ChartInput(**patient_input(patient), diameter_mm=diameter_mm)
+        svg = draw_reference(reference(patient=drawn, curves=curves), Look(width))
+        lines = points_of(svg, "nc-threshold") + points_of(svg, "nc-median")
+        for left, right, baseline in boxes(svg, "nc-label") + boxes(svg, "nc-label-muted"):
+            assert 0 <= left < right <= width
+            assert [y for x, y in lines if left <= x <= right and baseline - 10 <= y <= baseline + 3] == []
+
+
+@pytest.mark.parametrize("diameter_mm", [20.0, 30.0, 35.0, 38.0, 41.0, 44.0, 60.0])
+def test_the_density_is_large_enough_to_see_its_shape(diameter_mm: float) -> None:
+    _, found, density = scored(diameter_mm)
+    exceedance = tuple(Exceedance(threshold, 0.3, 0.7) for threshold in (2.0, -2.0))
+    svg = draw_density(replace(density, score=replace(found, exceedance=exceedance)), Look())
+    [axis] = [line for line in elements(svg, "nc-axis") if line.get("y1") == line.get("y2")]
+    length = float(axis.get("x2", "")) - float(axis.get("x1", ""))
+    across = [x for x, _ in points_of(svg, "nc-density-fill")]
+    assert max(across) - min(across) > length / 6
+    lines = points_of(svg, "nc-threshold")
+    is_near = min(abs(found.hdi.low - 2), abs(found.hdi.high - 2), abs(found.hdi.low + 2), abs(found.hdi.high + 2)) < 2
+    assert bool(lines) >= is_near
+
+
+def test_the_share_beyond_the_limit_is_tinted() -> None:
+    _, found, density = scored(44.0)
+    middle = (found.hdi.low + found.hdi.high) / 2
+    assert middle > 0
+
+    def tinted(threshold: float) -> tuple[list[float], str]:
+        exceedance = (Exceedance(threshold, 0.3, 0.7),)
+        svg = draw_density(replace(density, score=replace(found, exceedance=exceedance)), Look())
+        return [x for x, _ in points_of(svg, "nc-beyond-fill")], svg
+
+    across, svg = tinted(middle)
+    assert min(across) == points_of(svg, "nc-threshold")[0][0]
+    assert max(across) == max(x for x, _ in points_of(svg, "nc-density-fill"))
+    assert tinted(-20.0)[0] == tinted(20.0)[0] == []
+
+
+def test_pictures_beside_each_other_have_plots_of_one_height() -> None:
+    _, _, density = scored(41.0)
+    ok = Reliability("ok", 0.4, 50.0, ())
+    density, beside = replace(density, reliability=ok), reference(reliability=ok)
+    for width in (382, 640, 1200):  # none is narrower where two stand beside each other
+        look, ends = Look(width), []
+        for svg in (draw_density(density, look), draw_reference(beside, look)):
+            [axis] = [line for line in elements(svg, "nc-axis") if line.get("y1") == line.get("y2")]
+            ends.append(float(axis.get("y1", "")))
+        assert abs(ends[0] - ends[1]) <= 10
+
+
 def test_ages_without_a_score_are_shaded_up_to_the_patient() -> None:
     curves = reference().curves
     assert curves is not None

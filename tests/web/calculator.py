@@ -110,6 +110,28 @@ def _visits(page: Any) -> None:
     calculate(page)
 
 
+def _visits_of_both_sites(page: Any) -> None:
+    fill(page)
+    add_visits(page)
+    for number in (1, 2, 3):
+        page.fill(f"#visit-{number}-AA", str(33 + number))
+    calculate(page)
+
+
+def _copied_by_hand(page: Any) -> None:
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed')); }")
+    _one_site(page)
+    page.click("#copy")
+    page.wait_for_selector("textarea.copy")
+
+
+def _offline(page: Any) -> None:
+    page.context.set_offline(True)
+    fill(page, **ONE_SITE)
+    page.click("#calculate")
+    page.wait_for_selector("#errors:not([hidden])")
+
+
 def _dates_and_imperial(page: Any) -> None:
     choose(page, "age-by", "dates")
     choose(page, "units", "imperial")
@@ -124,6 +146,8 @@ def _stale(page: Any) -> None:
     page.fill("#age", "56")
 
 
+# Where the browser reports a request that failed.
+WITH_A_FAILED_REQUEST = {"errors", "offline"}
 STATES: dict[str, Callable[[Any], None]] = {
     "empty": lambda page: None,
     "errors": _errors,
@@ -134,6 +158,9 @@ STATES: dict[str, Callable[[Any], None]] = {
     "shown anyway": _shown_anyway,
     "patient": _patient,
     "visits": _visits,
+    "visits of both sites": _visits_of_both_sites,
+    "copied by hand": _copied_by_hand,
+    "offline": _offline,
     "dates and imperial": _dates_and_imperial,
     "stale": _stale,
 }

@@ -1,12 +1,21 @@
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from app.settings import Settings, load_settings
 from tests.web.browsing import OpenPage, chromium, opened, patient_settings
-from tests.web.serving import Running, publish_small, serving
+from tests.web.serving import Running, create_key, publish_small, serving
+
+
+class Keyed(NamedTuple):
+    """A service that requires keys, and one key of each kind."""
+
+    running: Running
+    both: str
+    reading: str
 
 
 @pytest.fixture(scope="session")
@@ -48,12 +57,26 @@ def shared(
         yield service
 
 
+MODELS = Path(__file__).parents[2] / "models_store"
+
+
 @pytest.fixture(scope="session")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """One service on SQLite with the shipped models, for the tests of the pages."""
     settings = patient_settings(tmp_path_factory.mktemp("data"))
-    with serving(settings, Path(__file__).parents[2] / "models_store") as service:
+    with serving(settings, MODELS) as service:
         yield service
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
+    """The same where keys are required. Keys are made in another thread: see `chromium`."""
+    settings = patient_settings(tmp_path_factory.mktemp("keyed"))
+    with serving(settings, MODELS) as running, ThreadPoolExecutor(1) as other:
+        both = other.submit(create_key, running.settings, ["score", "model:read"]).result()
+        reading = other.submit(create_key, running.settings, ["model:read"]).result()
+        running.inside(running.runtime.poller.refresh())
+        yield Keyed(running, both, reading)
 
 
 @pytest.fixture(scope="module")

@@ -85,6 +85,44 @@ def test_a_unit_mistake_is_named(calculator: OpenPage) -> None:
     calculator.errors.clear()
 
 
+def test_the_hint_about_a_unit_comes_beside_other_errors(calculator: OpenPage) -> None:
+    page = calculator.page
+    fill(page, None, height="1.76", weight="", diameter_SoV="4.1")
+    page.click("#calculate")
+    page.wait_for_selector("#errors:not([hidden])")
+    assert page.locator("#errors li").all_inner_texts() == [
+        "Choose the sex of the reference group.",
+        "Height must be a number from 40 to 250 (cm). Was the height given in m?",
+        "Enter the weight.",
+        "Diameter of the sinus of Valsalva must be a number from 10 to 120 (mm) from age 5 on. Was it given in cm?",
+    ]
+    assert page.locator(RESULT).count() == 0
+    calculator.errors.clear()
+    calculator.context.set_offline(True)  # without the service: what the page knows itself
+    page.click("#calculate")
+    page.wait_for_selector("#errors a:has-text('Height must be 40 to 250 cm.')")
+    calculator.errors.clear()
+
+
+def test_a_missing_date_is_named(calculator: OpenPage) -> None:
+    page = calculator.page
+    choose(page, "age-by", "dates")
+    choose(page, "sex", "male")
+    for name, value in {"height": "176", "weight": "84", "diameter-SoV": "41"}.items():
+        page.fill(f"#{name}", value)
+    page.click("#visits summary")
+    page.click("#add-visit")
+    page.fill("#visit-1-date", "2020-01-01")
+    page.fill("#visit-1-SoV", "40")
+    page.click("#calculate")
+    assert page.locator("#errors li").all_inner_texts() == ["Enter the date of birth."]
+    page.fill("#birth", "1971-03-04")
+    page.fill("#study", "")
+    page.fill("#visit-1-date", "")
+    page.click("#calculate")
+    assert page.locator("#errors li").all_inner_texts() == ["Enter the date of study.", "Enter the date of visit 1."]
+
+
 def test_dates_give_the_age_and_are_never_sent(calculator: OpenPage) -> None:
     page, bodies = calculator.page, sent(calculator)
     choose(page, "age-by", "dates")

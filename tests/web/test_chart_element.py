@@ -99,7 +99,7 @@ def test_what_was_set_before_the_script_and_every_field_reach_the_service(browse
               const given = {
                 site: "SoV", sex: "male", "age-years": 55, "height-cm": 176, "weight-kg": 84, "diameter-mm": 41,
                 picture: "density", edge: "leading", phase: "end-diastole", modality: "CT",
-                thresholds: "2, 3 -1", "include-unreliable": "",
+                thresholds: "2, 3 -1", "include-unreliable": "", "hdi-probability": "0.9", subject: "MRN 1",
               };
               for (const [name, value] of Object.entries(given)) chart.setAttribute(name, value);
               chart.key = "set-early";
@@ -114,4 +114,5 @@ def test_what_was_set_before_the_script_and_every_field_reach_the_service(browse
         assert body["convention"] == {"edge": "leading", "phase": "end-diastole", "modality": "CT"}
         assert body["thresholds"] == [2, 3, -1]
         assert body["include_unreliable"] is True
+        assert (body["hdi_probability"], body["subject"]) == (0.9, "MRN 1")
         one.errors.clear()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.benchmark.conformance.exact import ExactModel
 from app.benchmark.conformance.refusals import NOT_TRIED, refusal_cases
-from app.benchmark.conformance.scores import SITES, VERSION, lookup_cases, score_cases, study_case
+from app.benchmark.conformance.scores import SITES, VERSION, lookup_cases, picture_cases, score_cases, study_case
 from app.services.conformance.cases import FORMAT, CaseFile, CaseModel
 from app.store import load
 
@@ -41,5 +41,11 @@ def make_cases(models: Path, report: Callable[[str, float], None] = lambda what,
         rules=RULES,
         models={name: CaseModel(ref.site, ref.version, ref.sha256) for name, ref in refs.items()},
         not_tried=NOT_TRIED,
-        cases=(*score_cases(exact, report), study_case(exact), *lookup_cases(), *refusal_cases()),
+        cases=(
+            *score_cases(exact, report),
+            study_case(exact),
+            *picture_cases(exact),
+            *lookup_cases(),
+            *refusal_cases(),
+        ),
     )

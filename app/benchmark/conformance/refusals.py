@@ -21,7 +21,6 @@ NO_VALID_KEY: tuple[Literal["none", "wrong"], ...] = ("none", "wrong")
 
 NOT_TRIED = {
     "400, bad-request": "It needs bytes that are not HTTP, or a header twice, which proxies refuse by themselves.",
-    "406, not-acceptable": "It concerns pictures only.",
     "409, still-answering and 422, key-reused": "They need requests that share an Idempotency-Key.",
     "410, erased": "It needs records that are encrypted, and a patient who was erased.",
     "413, line-too-long": "It needs a stream of items.",

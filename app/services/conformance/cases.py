@@ -32,7 +32,7 @@ class CaseRequest(Part, frozen=True):
     text: str | UnsetType = UNSET  # sent as UTF-8
     base64: str | UnsetType = UNSET  # bytes that are not UTF-8 text
     repeat: int = 1  # the body is sent so many times in a row
-    headers: tuple[Header, ...] = ()  # a Content-Type given here replaces application/json
+    headers: tuple[Header, ...] = ()  # a Content-Type or Accept given here replaces JSON
     credential: Literal["given", "none", "wrong"] = "given"  # the caller's key, no key, or one that does not exist
     request_id: str | UnsetType | None = UNSET  # unset: a new valid one for each request; null: none is sent
 

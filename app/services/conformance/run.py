@@ -39,6 +39,7 @@ NEEDED = "Conformance is checked with a key that has the scopes score and model:
 SECONDS = 30.0
 LARGEST_RESPONSE = 64 * 1024 * 1024  # bytes
 JSON = "application/json"
+ACCEPT = f"{JSON}, */*;q=0.1"  # unless a case gives another
 WRONG_KEY = "nsk_conformance_this-key-does-not-exist"
 
 # Comparing
@@ -115,17 +116,16 @@ class Client:
 
     def _headers(self, request: CaseRequest, request_id: str | None, body: bytes | None) -> list[tuple[str, str]]:
         own = [(header.name, header.value * header.repeat) for header in request.headers]
-        headers = [("Accept", f"{JSON}, */*;q=0.1"), ("User-Agent", "normalcy-conformance")]
+        headers = [("Accept", ACCEPT), ("User-Agent", "normalcy-conformance")]
         if body is not None:
-            headers.append(("Content-Length", str(len(body))))
-            if not any(name.lower() == "content-type" for name, _ in own):
-                headers.append(("Content-Type", JSON))
+            headers += [("Content-Length", str(len(body))), ("Content-Type", JSON)]
         if request_id is not None:
             headers.append(("X-Request-ID", request_id))
         key = {"given": self.key, "none": None, "wrong": WRONG_KEY}[request.credential]
         if key is not None:
             headers.append(("Authorization", f"Bearer {key}"))
-        return [*headers, *own]
+        replaced = {name.lower() for name, _ in own}
+        return [*((name, value) for name, value in headers if name.lower() not in replaced), *own]
 
 
 def body_of(request: CaseRequest) -> bytes | None:

@@ -5,12 +5,12 @@ import { byId, chosen, make } from "./dom.js";
 import { clearErrors, fieldOf, noteEdit, showErrors, useLimits } from "./fields.js";
 import { checkField, locateError, readForm, resetForm, showConverted, showSites, showUnits } from "./form.js";
 import { withKey } from "./key.js";
-import { figure, printPlots, widthFor } from "./pictures.js";
+import { figure, printPlots, showParts, widthFor } from "./pictures.js";
 import { linkWithPreferences, readPreferences } from "./preferences.js";
 import { copy, reportText, save, say } from "./report.js";
 import { siteResult, spoken } from "./result.js";
 import { addVisit, clearVisits, locateVisitError, readVisits } from "./visits.js";
-import { clearVisitsResult, moveForPrint, showVisitsOf } from "./visits_result.js";
+import { clearVisitsResult, moveForPrint, shownVisits, showVisitsOf } from "./visits_result.js";
 
 const THRESHOLDS = [2, -2];
 const PICTURES = ["density", "reference"]; // of each site; those of the visits have a panel of their own
@@ -22,14 +22,29 @@ async function calculate(includeUnreliable = false) {
   const { signal } = startAnew();
   clearErrors();
   const { person, measurements, errors } = readForm();
-  if (errors.some((error) => !error.isForService)) return showErrors(errors);
   const body = { ...person, measurements, thresholds: THRESHOLDS, include_unreliable: includeUnreliable };
   try {
+    if (errors.some((error) => !error.isForService)) return showErrors(await withHints(errors, body, signal));
     const study = await withKey(() => whileBusy(requestJson("v1/studies/score", { body, signal }), signal), signal);
     showStudy(study, measurements);
     await Promise.all(study.results.map((result, index) => showPictures(result, body, measurements[index], signal)));
   } catch (problem) {
     if (!signal.aborted) showProblem(problem, (error) => locateError(error, measurements));
+  }
+}
+
+/** The errors of the form, with the words of the service where it says more. A value out of range is refused for
+    certain, so nothing is scored. */
+async function withHints(errors, body, signal) {
+  if (!errors.some((error) => error.isForService)) return errors;
+  const given = Object.entries(body).filter(([, value]) => value !== null && !Number.isNaN(value));
+  try {
+    await whileBusy(requestJson("v1/studies/score", { body: Object.fromEntries(given), signal }), signal);
+    return errors;
+  } catch (problem) {
+    if (signal.aborted || !(problem instanceof Problem)) throw problem;
+    const said = problem.errors.map((error) => locateError(error, body.measurements));
+    return errors.map((error) => (error.isForService && said.find(({ id }) => id === error.id)) || error);
   }
 }
 
@@ -64,7 +79,7 @@ function showStudy(study, measurements) {
   showSimulated(study.results.filter(({ provenance }) => provenance.model.cohort === "simulated").map(({ site }) => site));
   byId("result-title").focus({ preventScroll: true });
   byId("result").scrollIntoView({ block: "start" });
-  say(study.results.map(spoken).join(" "));
+  say(study.results.map((result) => spoken(result, chosen("wording"))).join(" "));
 }
 
 function describePerson(input) {
@@ -86,6 +101,7 @@ async function showPictures(result, study, measurement, signal) {
     const draw = (name) => figure(name, chart.pictures[name], { site, body, width, signal });
     box.replaceChildren(...PICTURES.filter((name) => chart.pictures[name]).map(draw));
     if (chart.visits) showVisitsOf(chart, draw("visits"));
+    showParts();
   } catch (problem) {
     if (signal.aborted) return;
     if (!(problem instanceof Problem)) throw problem;
@@ -156,33 +172,44 @@ function listen() {
   });
   addEventListener("pointerdown", () => (isPressed = true), true);
   for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => (isPressed = false), true);
-  form.addEventListener("reset", () => setTimeout(() => {
-    startAnew();
-    say("");
-    clearErrors();
-    clearVisits();
-    resetForm();
-    readPreferences();
-    showUnits();
-    byId("result").hidden = true;
-    byId("sites").replaceChildren();
-    clearVisitsResult();
-    shown = null;
-  }));
+  form.addEventListener("reset", () => {
+    startAnew(); // at once: nothing is sent after Clear
+    setTimeout(clearPage); // when the fields are empty
+  });
   on("add-visit", () => {
     const row = addVisit();
     showUnits();
     [...row.querySelectorAll("input")].find((input) => input.offsetParent !== null).focus();
   });
-  on("copy", ({ target }) => copy(reportText(shown, chosen("wording")), target));
+  on("copy", ({ target }) => copy(reportText(shown, shownVisits(), chosen("wording")), target));
   on("print", () => print());
-  on("json", () => save(new Blob([JSON.stringify(shown, null, 2)], { type: "application/json" }), "normalcy.json"));
+  on("json", () => save(new Blob([JSON.stringify(forFile(), null, 2)], { type: "application/json" }), "normalcy.json"));
   on("copy-link", ({ target }) => copy(linkWithPreferences(), target));
   for (const input of document.querySelectorAll("input[name=wording]")) input.addEventListener("change", showWording);
 }
 
+function clearPage() {
+  say("");
+  clearErrors();
+  clearVisits();
+  resetForm();
+  readPreferences();
+  showUnits();
+  byId("result").hidden = true;
+  byId("sites").replaceChildren();
+  clearVisitsResult();
+  shown = null;
+}
+
+/** The answer of the service, and the visits beside it, which other answers held. */
+function forFile() {
+  const visits = shownVisits();
+  return visits.length ? { ...shown, exploratory_visits: visits } : shown;
+}
+
 function showWording() {
   byId("result").dataset.wording = chosen("wording");
+  showParts();
 }
 
 readPreferences();

@@ -8,12 +8,27 @@ import { save } from "./report.js";
 const [site, version] = location.pathname.split("/").slice(-2);
 
 try {
-  const address = `models/${site}/${version}/content?width=${widthFor(byId("state"))}`;
-  const response = await withKey(() => request(address, { accept: "text/html" }));
+  const response = await withKey(load);
   show(new DOMParser().parseFromString(await response.text(), "text/html"));
 } catch (problem) {
   if (!(problem instanceof Problem)) throw problem;
-  byId("state").textContent = `${problem.title}. ${problem.detail}`;
+  showState(`${problem.title}. ${problem.detail}`);
+}
+
+/** While the page asks for a key, nothing is loading. */
+async function load() {
+  const address = `models/${site}/${version}/content?width=${widthFor(byId("state"))}`;
+  showState("Loading the card …");
+  try {
+    return await request(address, { accept: "text/html" });
+  } catch (problem) {
+    showState("");
+    throw problem;
+  }
+}
+
+function showState(text) {
+  byId("state").textContent = text;
 }
 
 function show(content) {

@@ -16,10 +16,10 @@ function limitOf(name, ageYears) {
 export const typed = (id) => parseNumber(byId(id).value);
 
 /** What is wrong with a field, as a sentence; empty if nothing is.
-    A field is {path, id, label, limit, read, focus?, required?, wrong?, imperial?}. */
+    A field is {path, id, label, limit, read, required?, missing?, wrong?, imperial?}. */
 export function findError(field, ageYears) {
   const value = field.read();
-  if (value === null) return field.required ? `Enter the ${field.label.toLowerCase()}.` : "";
+  if (value === null) return field.required ? field.missing?.() ?? `Enter the ${field.label.toLowerCase()}.` : "";
   if (Number.isNaN(value)) return field.wrong?.() ?? `${field.label} must be a number.`;
   const limit = limitOf(field.limit, ageYears);
   if (!limit || (value >= limit.low && value <= limit.high)) return "";

@@ -29,6 +29,7 @@ const HEIGHT = { path: "height_cm", id: "height", label: "Height", limit: "heigh
 const WEIGHT = { path: "weight_kg", id: "weight", label: "Weight", limit: "weight_kg", read: () => inKg(typed("weight")), required: true };
 const SD = { path: "measurement_sd_mm", id: "sd", label: "Measurement error", limit: "measurement_sd_mm", read: () => typed("sd") };
 HEIGHT.imperial = WEIGHT.imperial = isImperial;
+AGE.missing = () => (usesDates() ? `Enter the date of ${byId("birth").value ? "study" : "birth"}.` : null);
 AGE.wrong = () => {
   if (!usesDates()) return null;
   return `The date of study must not be ${byId("study").value > today() ? "in the future" : "before the date of birth"}.`;

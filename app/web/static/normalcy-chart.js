@@ -3,18 +3,19 @@
    <script type="module" src="https://…/assets/normalcy-chart.js"></script>
    <normalcy-chart site="SoV" sex="male" age-years="55" height-cm="176" weight-kg="84" diameter-mm="41"></normalcy-chart>
 
-   Attributes: site, age-years, sex, height-cm, weight-kg, diameter-mm, measurement-sd-mm, model-version; edge, phase and
-   modality (how it was measured), thresholds (numbers, separated by spaces or commas), include-unreliable (present: yes);
-   picture (reference, density or visits), theme (light, dark; default: that of the reader), src (address of the service; default: where this
-   script came from).
+   Attributes: site, age-years, sex, height-cm, weight-kg, diameter-mm, measurement-sd-mm, hdi-probability, model-version;
+   subject (your own patient reference, stored only as a keyed hash); edge, phase and modality (how it was measured);
+   thresholds (numbers, separated by spaces or commas); include-unreliable (present: yes); picture (reference, density or
+   visits); theme (light, dark; default: that of the reader); src (address of the service; default: where this script
+   came from).
    Properties: key (an API key; never an attribute, so that it does not stand in the document), visits (an array).
    Events: `load` when the picture is there, `error` with the problem in `detail`.
 
    Every drawing with a diameter is a score, and leaves a record in the audit: the picture is scaled, not fetched again,
    when the page changes its size. */
 
-const NUMBERS = ["age-years", "height-cm", "weight-kg", "diameter-mm", "measurement-sd-mm"];
-const TEXTS = ["sex", "model-version"];
+const NUMBERS = ["age-years", "height-cm", "weight-kg", "diameter-mm", "measurement-sd-mm", "hdi-probability"];
+const TEXTS = ["sex", "model-version", "subject"];
 const CONVENTION = ["edge", "phase", "modality"];
 const PROPERTIES = ["key", "visits"];
 const REQUIRED = ["site", "sex", "age-years", "height-cm", "weight-kg"];

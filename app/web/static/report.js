@@ -3,9 +3,9 @@ import { siteName } from "./choices.js";
 import { byId, capital, make } from "./dom.js";
 import { mm, score } from "./units.js";
 
-/** Plain text for the report of a study, from the sentences of the service. */
-export function reportText(study, wording) {
-  const parts = study.results.map((result) => siteText(result, wording));
+/** Plain text for the report of a study, from the sentences of the service, with the visits that are shown. */
+export function reportText(study, visits, wording) {
+  const parts = [...study.results.map((result) => siteText(result, wording)), ...visits.map((of) => visitsText(of, wording))];
   const { service, computed_at: at } = study.results[0].provenance;
   const origin = `Normalcy ${service.version}, ${at}, request ${study.request_id}.`;
   return [...parts, origin].join("\n\n");
@@ -21,6 +21,15 @@ function siteText(result, wording) {
   }
   lines.push(`Model ${result.site} ${provenance.model.version}, cohort ${provenance.model.cohort} (n = ${provenance.model.cohort_size}).`);
   return lines.join("\n");
+}
+
+/** Patients get what was measured; how visits compare is exploratory, and for clinicians. */
+function visitsText({ site, note, measured }, wording) {
+  const name = `${capital(siteName(site))} (${site})`;
+  const line = ({ input, score: given }) => `At ${input.age_years} years: ${input.diameter_mm} mm`
+    + (wording === "patient" ? "." : given ? `, score ${score(given.expected_ns)} (95% interval ${score(given.hdi.low)} to ${score(given.hdi.high)}).` : ", no score.");
+  if (wording === "patient") return [`${name}, all measurements`, ...measured.map(line)].join("\n");
+  return [`${name}, all visits, exploratory`, ...measured.map(line), note].join("\n");
 }
 
 function atThreshold({ diameter_at_threshold_mm: all }) {

@@ -9,13 +9,21 @@ export const range = (low, high, show) => `${signed(show(low))} to ${signed(show
 
 const OTHERS = "reference people of this age, sex and size";
 const HEADLINES = {
-  above_2: `Above 2: wider than almost all ${OTHERS}`,
-  below_minus_2: `Below ${MINUS}2: narrower than almost all ${OTHERS}`,
-  within: `Between ${MINUS}2 and 2, like about 95 in 100 reference people`,
+  above_2: `Score above 2: wider than almost all ${OTHERS}`,
+  below_minus_2: `Score below ${MINUS}2: narrower than almost all ${OTHERS}`,
+  within: `Score between ${MINUS}2 and 2, like about 95 in 100 reference people`,
+};
+const SAME = "people of the same age, sex and size";
+const PLAIN_HEADLINES = {
+  above_2: `Wider than in almost all ${SAME}`,
+  below_minus_2: `Narrower than in almost all ${SAME}`,
+  within: `In the range of about 95 in 100 ${SAME}`,
+  uncertain: `Near the edge of the range of about 95 in 100 ${SAME}`,
 };
 
-/** A sentence of the service with true minus signs: "55-year-old" keeps its hyphens. */
-const prose = (text) => text.replace(/(^|[\s(])-(?=\d)/g, `$1${MINUS}`);
+/** A sentence of the service with true minus signs ("55-year-old" keeps its hyphens), and units on the line of their
+    numbers. */
+const prose = (text) => text.replace(/(^|[\s(])-(?=\d)/g, `$1${MINUS}`).replace(/(?<=\d) (?=(?:mm|cm|kg)\b)/g, "\u00a0");
 
 /** What was measured before how sure that is: the reason that decides comes first. */
 const FIRST_REASONS = ["outside_training_range", "convention_differs", "edge_of_training_range"];
@@ -23,15 +31,17 @@ const byWeight = (first, second) => weight(first) - weight(second);
 const weight = ({ code }) => (FIRST_REASONS.includes(code) ? FIRST_REASONS.indexOf(code) : FIRST_REASONS.length);
 
 /** The answer as a fact, neither a grade nor a colour. */
-function headline({ score: given, reliability }) {
+function headline({ score: given, reliability }, wording) {
   const { probability, words: event } = sides(given)[sideToShow(given)];
-  const words = HEADLINES[given.position] ?? `The data do not decide: ${percent(probability)} probability ${event}`;
+  const words = wording === "patient"
+    ? PLAIN_HEADLINES[given.position]
+    : HEADLINES[given.position] ?? `Near the limit: ${percent(probability)} probability that the score ${event}`;
   return reliability.verdict === "not_reliable" ? `Not reliable. ${words}` : words;
 }
 
 const sides = ({ exceedance: [above, below] }) => ({
-  wide: { name: "Probability above 2", probability: above.probability, words: "of exceeding 2" },
-  narrow: { name: `Probability below ${MINUS}2`, probability: below.probability_below, words: `of lying below ${MINUS}2` },
+  wide: { name: "Probability above 2", probability: above.probability, words: "exceeds 2" },
+  narrow: { name: `Probability below ${MINUS}2`, probability: below.probability_below, words: `is below ${MINUS}2` },
 });
 
 /** The side to show: that of 2, which the service is about, unless the score rather lies beyond -2. */
@@ -39,6 +49,8 @@ function sideToShow(given) {
   const { wide, narrow } = sides(given);
   return given.position !== "within" && narrow.probability > wide.probability ? "narrow" : "wide";
 }
+
+const FOR_CLINICIAN = "figure.for-clinician";
 
 /** `showAnyway` asks for the numbers of a score that was withheld. */
 export function siteResult(result, diameter, showAnyway) {
@@ -61,15 +73,15 @@ export function siteResult(result, diameter, showAnyway) {
 
 function verdict({ reliability, score: given }, showAnyway) {
   if (reliability.verdict === "ok") return null;
-  const reasons = make("ul", {}, [...reliability.reasons].sort(byWeight).map(({ message }) => make("li", {}, message)));
+  const reasons = make("ul.for-clinician", {}, [...reliability.reasons].sort(byWeight).map(({ message }) => make("li", {}, prose(message))));
   if (reliability.verdict === "caution") {
-    return make("div.verdict.caution", {}, make("h4", {}, "Caution: this score is less certain than usual"), reasons);
+    return make("div.verdict.caution", {}, make("h4", {}, "Caution: this comparison is less certain than usual"), reasons);
   }
   if (given) {
     return make("div.verdict.not-reliable", {}, make("h4", {}, "Not reliable: shown at your request"), reasons);
   }
   return make("div.verdict.not-reliable", {}, make("h4", {}, "No score: it would not be reliable"), reasons,
-    make("button.quiet.small", { type: "button", click: showAnyway }, "Show the numbers anyway"));
+    make("button.quiet.small.for-clinician", { type: "button", click: showAnyway }, "Show the numbers anyway"));
 }
 
 function answer(result, diameter) {
@@ -77,15 +89,16 @@ function answer(result, diameter) {
   const { interval_mm: usual, expected_diameter_mm: expected } = reference;
   const side = sideToShow(given);
   const { name, probability } = sides(given)[side];
-  const figureOf = (label, value, unit, more) =>
-    make("div.figure", {}, make("dt", {}, label), make("dd", {}, make("span.number", {}, value), unit ? make("span.of", {}, unit) : "", more.map((line) => make("span.more", {}, line))));
+  const figureOf = (label, value, unit, more, part = "figure") =>
+    make(`div.${part}`, {}, make("dt", {}, label), make("dd", {}, make("span.number", {}, value), unit ? make("span.of", {}, unit) : "", more.map((line) => make("span.more", {}, line))));
   return [
-    make("p.headline", {}, headline(result)),
+    make("p.headline.for-clinician", {}, headline(result, "clinician")),
+    make("p.headline.for-patient", {}, headline(result, "patient")),
     make("dl.figures", {},
       figureOf("Measured", String(diameter), "mm", rank(reference.percentile / 100)),
       figureOf("Expected", mm(expected), "mm", ["95% range", `${range(usual.low, usual.high, mm)} mm`]),
-      figureOf("Normalcy score", signed(score(given.expected_ns)), "", ["95% interval", range(given.hdi.low, given.hdi.high, score)]),
-      figureOf(name, percent(probability), "", [inWords(probability), withError ? `with measurement error: ${percent(sides(withError)[side].probability)}` : ""])),
+      figureOf("Normalcy score", signed(score(given.expected_ns)), "", ["95% interval", range(given.hdi.low, given.hdi.high, score)], FOR_CLINICIAN),
+      figureOf(name, percent(probability), "", [inWords(probability), withError ? `with measurement error: ${percent(sides(withError)[side].probability)}` : ""], FOR_CLINICIAN)),
   ];
 }
 
@@ -123,14 +136,16 @@ function details({ reference, comparators, reliability, score_with_measurement_e
 }
 
 function advisories({ advisories: given }) {
-  return given.length ? make("ul.advisories", { "aria-label": "To keep in mind" }, given.map(({ message }) => make("li", {}, message))) : null;
+  return given.length ? make("ul.advisories.for-clinician", { "aria-label": "To keep in mind" }, given.map(({ message }) => make("li", {}, prose(message)))) : null;
 }
 
 /** For screen readers: the whole answer in a breath. */
-export function spoken(result) {
+export function spoken(result, wording) {
   const name = capital(siteName(result.site));
   if (!result.score) return `${name}: no score, it would not be reliable.`;
-  const caution = result.reliability.verdict === "caution" ? " Read with caution." : "";
+  if (wording === "patient") return `${name}: ${headline(result, wording)}.${caution(result)}`;
   const side = sides(result.score)[sideToShow(result.score)];
-  return `${name}: ${headline(result)}. Score ${signed(score(result.score.expected_ns))}, ${side.name.toLowerCase()} ${percent(side.probability)}.${caution}`;
+  return `${name}: ${headline(result, wording)}. Score ${signed(score(result.score.expected_ns))}, ${side.name.toLowerCase()} ${percent(side.probability)}.${caution(result)}`;
 }
+
+const caution = ({ reliability }) => (reliability.verdict === "caution" ? " Read with caution." : "");

@@ -94,6 +94,9 @@ const heightOf = (number) => {
 const weightOf = (number) => inKg(typed(`visit-${number}-weight`));
 const diameterOf = (number, site) => inMm(typed(`visit-${number}-${site}`));
 
+/** Nothing at a visit whose date is there: what is missing then is the date of birth, further up. */
+const missingDate = (number) => (usesDates() && byId(`visit-${number}-date`).value ? "" : null);
+
 function wrongDate(number, of) {
   if (!usesDates()) return null;
   const isFuture = byId(`visit-${number}-date`).value > today();
@@ -121,7 +124,7 @@ export function visitFields() {
     const of = `of visit ${index + 1}`;
     const field = (name, label, limit, read, more = {}) => ({ path: id(name), id: id(name), label: `${label} ${of}`, limit, read, isOfVisit: true, ...more });
     return [
-      field("age", usesDates() ? "Date" : "Age", "age_years", () => ageOf(number), { required: true, wrong: () => wrongDate(number, of) }),
+      field("age", usesDates() ? "Date" : "Age", "age_years", () => ageOf(number), { required: true, missing: () => missingDate(number), wrong: () => wrongDate(number, of) }),
       ...servedSites().map((site) => field(site, "Diameter", "diameter_mm", () => diameterOf(number, site))),
       field("height", "Height", "height_cm", () => heightOf(number), { imperial: isImperial }),
       field("weight", "Weight", "weight_kg", () => weightOf(number), { imperial: isImperial }),

@@ -18,6 +18,12 @@ export function showVisitsOf(chart, figure) {
   show();
 }
 
+/** What is shown of each site, for text and files: {site, note, measured}, in the order of age. */
+export const shownVisits = () => servedSites().filter((site) => visits[site]).map((site) => {
+  const { note, measured } = visits[site];
+  return { site, note, measured: [...measured].sort((first, second) => first.input.age_years - second.input.age_years) };
+});
+
 /** On paper the picture of the visits stands beside the others of its site: the row has room for three. */
 export function moveForPrint() {
   addEventListener("beforeprint", () => {

@@ -13,8 +13,9 @@ from typing import Any
 import uuid_utils
 
 from app.services.conformance.cases import Case, CaseFile
-from app.services.conformance.run import body_of
+from app.services.conformance.run import ACCEPT, body_of
 
+OF_A_CASE = ("Accept", "Content-Encoding", "X-Padding")  # headers that tell cases apart
 VALID_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -86,7 +87,7 @@ def vendor(
             more = self.headers.get("Content-Type") if body else None
             request_id = self.headers.get("X-Request-ID", "")
             is_own = request_id.startswith("conformance-") and _is_uuid(request_id.removeprefix("conformance-"))
-            extra = (self.headers.get("Content-Encoding"), self.headers.get("X-Padding"))
+            extra = tuple(self.headers.get(name) for name in OF_A_CASE)
             return (self.command, self.path, body, credential, more, *extra, "" if is_own else request_id)
 
         def reply(self, reply: Reply) -> None:
@@ -124,8 +125,7 @@ def _identity(case: Case, keys: bool) -> tuple[object, ...]:
         body,
         request.credential if keys else "none",
         headers.get("Content-Type", "application/json") if body else None,
-        headers.get("Content-Encoding"),
-        headers.get("X-Padding"),
+        *(headers.get(name, ACCEPT if name == "Accept" else None) for name in OF_A_CASE),
         request_id if isinstance(request_id, str) else "",
     )
 
