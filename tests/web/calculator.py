@@ -10,7 +10,6 @@ PERSON = {"age": "55", "height": "176", "weight": "84"}
 BOTH_SITES = {"diameter-SoV": "41", "diameter-AA": "38.5"}
 ONE_SITE = {"diameter-SoV": "41"}
 RESULT = "#result:not([hidden])"
-DRAWN = ".pictures:not([aria-busy])"
 # From submit to the pictures of both sites, in ms; infinite if the service answered with an error instead. A result may
 # be shown already.
 MEASURE = """async () => {
@@ -39,10 +38,10 @@ def fill(page: Any, sex: str | None = "male", **values: str) -> None:
 
 
 def calculate(page: Any) -> None:
-    """Returns when all pictures are there."""
+    """Returns when the new result is there with all pictures; the last one stays until then."""
+    page.evaluate("() => document.querySelectorAll('#sites > *').forEach((old) => { old.dataset.old = ''; })")
     page.click("#calculate")
-    page.wait_for_selector(RESULT)
-    page.wait_for_selector(DRAWN)
+    page.wait_for_selector(f"{RESULT} [data-site]:not([data-old])")
     page.wait_for_selector(".pictures[aria-busy]", state="detached")
 
 
