@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from datetime import datetime, timedelta
 
+from app.audit.author import FOLDER, signed_files
 from app.clock import utc_now
 from app.database.engine import Database, open_database
 from app.database.migrate import upgrade
@@ -102,8 +103,9 @@ class FastClock:
 async def writers(settings: Settings, database: Database, rng: random.Random) -> AsyncIterator[None]:
     clock, stop = FastClock(), asyncio.Event()
     writing = [asyncio.create_task(_write(settings, database, clock, rng, stop)) for _ in range(WRITERS)]
-    await asyncio.sleep(0.5)
     try:
+        while not any(file.stat().st_size for file in signed_files(settings.data_dir / FOLDER)):
+            await asyncio.sleep(0.1)  # an auditor without a checkpoint could not check anything
         yield
     finally:
         stop.set()
