@@ -47,7 +47,7 @@ FOUND = (
     ),
     Found(
         "After kill -9 on PostgreSQL one return of 50 took 5.38 s where 5 s are allowed; starts are shorter since.",
-        "efc5a3a",
+        "1a50e22",
         "python -m tests.campaigns.faults --only F1 --database PostgreSQL",
     ),
     Found(
