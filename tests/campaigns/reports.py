@@ -1,5 +1,6 @@
 """What the reports of all campaigns share."""
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
@@ -36,3 +37,8 @@ def spread(values: Sequence[float], pattern: str) -> str:
 
 def write_report(out: Path, lines: Sequence[str]) -> None:
     out.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def wrapped(text: str) -> list[str]:
+    """A paragraph in lines."""
+    return textwrap.wrap(text, 119, break_on_hyphens=False)

@@ -1,6 +1,5 @@
 """The results of the campaign as a document: docs/faults.md, and docs/faults.json for programs."""
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from tests.campaigns.faults.mutants import MUTANTS
 from tests.campaigns.faults.results import REPORTED, Result
 from tests.campaigns.faults.row import Row
 from tests.campaigns.faults.rows import ROWS
-from tests.campaigns.reports import write_report
+from tests.campaigns.reports import wrapped, write_report
 
 Results = Mapping[tuple[str, str], Result]
 BROKEN = "F18"
@@ -120,7 +119,3 @@ def _cells(found: Result, names: Sequence[str]) -> list[str]:
     values = (found.figures.get(name, "–") for name in names)
     figures = (value if isinstance(value, str) else f"{value:,}" for value in values)
     return [found.database, f"{found.cycles:,}", *figures, f"{found.load:.1f}", found.commit]
-
-
-def wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, 119, break_on_hyphens=False)
