@@ -19,6 +19,7 @@ import sqlite3
 import sys
 import zlib
 from collections import defaultdict
+from contextlib import closing
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -415,20 +416,26 @@ def covered_ends(files, signatures):
 def verify(path, export, files, keys, archives=()):
     """How many records and chains there are, what is wrong, and remarks. `archives`: exports of retired months."""
     files = {str(file): file.read_bytes() for file in files}
-    connection = open_sqlite(path) if is_sqlite(path) else None
-    signatures = read_signatures(signed_rows(export, connection), files, keys) if keys else None
-    covered = covered_ends(files, signatures)
     chains = {}
-    for source in (connection or imported(path), *map(imported, archives)):
-        for row in records(source):
-            chain_id = parse_uuid(row["chain_id"])
-            if chain_id not in chains:
-                signed_seq = signatures.signed_seq(chain_id) if signatures else 0
-                chains[chain_id] = Chain(row["month"], covered.get(chain_id, {}), signed_seq)
-            chains[chain_id].add(row)
-        source.close()
+    with closing(open_sqlite(path) if is_sqlite(path) else imported(path)) as audit:
+        signed = signed_rows(export, audit if is_sqlite(path) else None)
+        signatures = read_signatures(signed, files, keys) if keys else None
+        covered = covered_ends(files, signatures)
+        add_rows(chains, audit, covered, signatures)
+    for archive in archives:
+        with closing(imported(archive)) as retired:
+            add_rows(chains, retired, covered, signatures)
     problems, remarks = judged(chains, covered, signatures)
     return sum(chain.rows for chain in chains.values()), len(chains), problems, remarks
+
+
+def add_rows(chains, source, covered, signatures):
+    for row in records(source):
+        chain_id = parse_uuid(row["chain_id"])
+        if chain_id not in chains:
+            signed_seq = signatures.signed_seq(chain_id) if signatures else 0
+            chains[chain_id] = Chain(row["month"], covered.get(chain_id, {}), signed_seq)
+        chains[chain_id].add(row)
 
 
 def judged(chains, covered, signatures):

@@ -6,7 +6,7 @@ from importlib.metadata import Distribution
 # SPDX identifiers of licences that allow use in closed and open programs and ask for no more than their own text.
 ALLOWED = {
     "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT",
-    "MIT-0", "MIT-CMU", "PSF-2.0", "Python-2.0",
+    "MIT-0", "MIT-CMU", "PSF-2.0", "Python-2.0", "Zlib",
 }  # fmt: skip
 # Everything else needs a name and a reason.
 EXCEPTIONS = {
