@@ -23,8 +23,8 @@ async def open_writer(database: Database, metrics: Metrics) -> AsyncIterator[Cal
     async def start(**options: object) -> AuditWriter:
         appender = options.pop("appender", None) or database.appender()
         writer = AuditWriter(appender, author(), metrics, **options)  # type: ignore[arg-type]
-        await writer.start()
         writers.append(writer)
+        await writer.start()
         return writer
 
     yield start

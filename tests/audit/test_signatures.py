@@ -27,7 +27,7 @@ from app.runtime.command import upgrade_database
 from app.services.signing_keys import rotate_signing_key
 from app.services.verify_audit import AuditVerification, verify_audit, write_checkpoint
 from app.settings import Settings, load_settings
-from tests.audit.both_verifiers import Auditor
+from tests.audit.both_verifiers import Auditor, crash
 from tests.audit.recording import FACTS, all_rows, score
 from tests.cli.running import tamper
 
@@ -120,9 +120,7 @@ async def test_rows_are_signed_once_a_minute_also_when_nothing_follows(settings:
 async def test_the_end_of_a_chain_whose_writer_crashed_is_a_remark(settings: Settings, database: Database) -> None:
     writer = await open_one(settings, database)
     await writer.write([score("audited")])
-    writer._task.cancel()  # type: ignore[union-attr]  # it never seals
-    await asyncio.sleep(0)
-    writer._appender.drop()
+    await crash(writer)
     await write(settings, database)
     found = await verified(settings)
     assert found.intact
@@ -145,9 +143,7 @@ async def test_rows_that_the_writer_cannot_have_left_unsigned_are_found(
 ) -> None:
     writer = await open_one(settings, database)
     await writer.write([score("audited")])
-    writer._task.cancel()  # type: ignore[union-attr]
-    await asyncio.sleep(0)
-    writer._appender.drop()
+    await crash(writer)
     await append_rows(database, at_seconds, sealed)
     found = await verified(settings)
     assert kinds(found) == ["UNSIGNED"]
