@@ -13,12 +13,15 @@ exits with 0.
 """
 
 import asyncio
+import ctypes
 import signal
 import socket
+import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from types import FrameType
 
@@ -48,9 +51,22 @@ NO_METHOD = "none"  # bytes that are not a request are counted without a method
 
 KEEP_ALIVE_SECONDS = 75  # longer than the idle timeout of common load balancers (60 s), which must close first
 DRAIN_SECONDS = 2.0  # a load balancer that checks every second sees two refusals before the port closes
+HANDSHAKE_SECONDS = 0.2  # for connections that are being made when the last ones are let in: a round trip
 LAST_REQUESTS_SECONDS = 0.1  # for requests on the connections that were opened last to arrive
 GRACE_SECONDS = 20  # for responses in flight; each has a budget of 2 s
 BACKLOG = 2048
+
+SO_ATTACH_FILTER = 26  # of Linux; Python's socket module does not name it
+INSTRUCTION = struct.Struct("HBBI")  # of a packet filter (BPF): code, jump if true, jump if false, operand
+IGNORE_SYN = b"".join(
+    INSTRUCTION.pack(*instruction)
+    for instruction in (
+        (0x30, 0, 0, 13),  # load the flags of the TCP header
+        (0x45, 0, 1, 0x02),  # is SYN among them?
+        (0x06, 0, 0, 0),  # yes: drop the packet
+        (0x06, 0, 0, 0xFFFF_FFFF),  # no: take all of it
+    )
+)
 
 
 class Phase(Enum):
@@ -282,8 +298,13 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accepts the connections that wait in the backlog first: closing the port would reset them."""
-        waiting = [connection for listening in sockets or [] for connection in _accept_all(listening)]
+        """Closes the port only when nobody is about to come in: closing it resets every connection that was made and
+        not accepted yet."""
+        listening = sockets or []
+        for one in listening:
+            _ignore_newcomers(one)
+        await asyncio.sleep(HANDSHAKE_SECONDS)
+        waiting = [connection for one in listening for connection in _accept_all(one)]
         for server in self.servers:
             server.close()
         for connection in waiting:
@@ -306,6 +327,22 @@ class Server(uvicorn.Server):
         finally:
             for sig, handler in before.items():
                 signal.signal(sig, handler)
+
+
+def _ignore_newcomers(listening: socket.socket) -> None:
+    """From now on Linux drops requests for a connection as if they had been lost on the way: the client asks again a
+    second later and finds the port closed. Connections that exist or are being made, also those in the backlog, are
+    not touched. Other systems, and sandboxes without such filters, reset a connection that is made between the last
+    `accept` and the end of the port."""
+    if sys.platform != "linux":
+        return
+    program = ctypes.create_string_buffer(IGNORE_SYN)
+    with suppress(OSError):
+        listening.setsockopt(
+            socket.SOL_SOCKET,
+            SO_ATTACH_FILTER,
+            struct.pack("HP", len(IGNORE_SYN) // INSTRUCTION.size, ctypes.addressof(program)),
+        )
 
 
 def _accept_all(listening: socket.socket) -> Iterator[socket.socket]:
