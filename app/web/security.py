@@ -37,7 +37,7 @@ REPEATED = "Host, Content-Type, Content-Length, Authorization and Idempotency-Ke
 
 PER_SECOND = 100  # refusals of one caller, or of all anonymous callers together
 BURST = 100  # after a quiet second so many leave at once
-MAX_DELAY_SECONDS = 2.0
+MIN_LONG_DELAY_SECONDS, MAX_DELAY_SECONDS = 1.0, 2.0
 IN_FLIGHT = "in_flight"  # in the state: the caller whose request is counted
 THROTTLED_SECONDS = "throttled_seconds"  # in the scope: how long the response waited, which is not processing time
 
@@ -221,9 +221,15 @@ class Throttle:
         self._last: dict[str, float] = {}  # by caller: when the last response that was scheduled leaves
 
     def delay(self, now: float, caller: str) -> float:
-        """Seconds until the next response may leave."""
+        """Seconds until the next response may leave.
+
+        Where more wait than the longest delay has room for, the next ones leave between those that are scheduled
+        already. All at its end would come back together, and be in the way of everybody at one instant.
+        """
         step = 1 / PER_SECOND
-        last = min(max(self._last.get(caller, 0.0), now - BURST * step) + step, now + MAX_DELAY_SECONDS)
+        last = max(self._last.get(caller, 0.0), now - BURST * step) + step
+        if last > now + MAX_DELAY_SECONDS:
+            last = now + MIN_LONG_DELAY_SECONDS
         if caller not in self._last and len(self._last) >= MAX_TRACKED:
             self._last = {each: when for each, when in self._last.items() if when > now - BURST * step}
         self._last[caller] = last

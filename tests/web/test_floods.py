@@ -99,7 +99,7 @@ def with_key(request: bytes, key: str) -> bytes:
 def every_refusal_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(security, "BURST", 0)
     monkeypatch.setattr(security, "PER_SECOND", 1e-3)
-    monkeypatch.setattr(security, "MAX_DELAY_SECONDS", 4.0)
+    monkeypatch.setattr(security, "MIN_LONG_DELAY_SECONDS", 4.0)
 
 
 def assert_still_waits(connection: socket.socket, status: int) -> None:
@@ -168,7 +168,7 @@ def test_a_caller_with_a_few_mistakes_does_not_wait(settings: Settings, models_d
 def test_every_caller_has_a_throttle_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(security, "MAX_TRACKED", 3)
     found = Throttle()
-    assert max(found.delay(1000.0, "flooding") for _ in range(1000)) == security.MAX_DELAY_SECONDS
+    assert max(found.delay(1000.0, "flooding") for _ in range(1000)) > security.MIN_LONG_DELAY_SECONDS
     assert [found.delay(1000.0, other) for other in ("b", "c")] == [0.0, 0.0]
     assert found.delay(1001.5, "d") == 0.0
     assert found._last.keys() == {"flooding", "d"}  # the others are as good as new
@@ -180,5 +180,13 @@ def test_the_pace_of_refusals_is_even_after_a_burst_and_the_wait_is_bounded() ->
     assert delays[: security.BURST] == [0.0] * security.BURST
     assert delays[security.BURST] == pytest.approx(1 / security.PER_SECOND)
     assert delays[security.BURST + 99] == pytest.approx(100 / security.PER_SECOND)
-    assert max(delays) == security.MAX_DELAY_SECONDS
+    assert max(delays) == pytest.approx(security.MAX_DELAY_SECONDS)
     assert found.delay(1000.0 + 60, "nobody") == 0.0
+
+
+def test_more_refusals_than_fit_into_the_longest_wait_do_not_leave_at_one_instant() -> None:
+    found, callers = Throttle(), 640
+    delays = Counter(round(found.delay(1000.0, "nobody"), 2) for _ in range(security.BURST + callers))
+    del delays[0.0]
+    assert max(delays) <= security.MAX_DELAY_SECONDS
+    assert max(delays.values()) <= callers / security.PER_SECOND
