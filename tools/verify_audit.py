@@ -28,8 +28,10 @@ from uuid import UUID
 COLUMNS = "month chain_id seq record_id request_id item kind at principal status site version payload row_hash".split()
 SIGNED_COLUMNS = "writer number kind body signature".split()
 KEYS = set("at input item kind model output principal record_id request_id route status v".split())
-BODY_KEYS = set("v kind key_id writer number previous at database root ends public_key".split())
-END_KEYS = {"month", "chain_id", "seq", "head", "closed"}
+BODY = dict.fromkeys("kind key_id writer previous at database root".split(), (str,))
+BODY |= {"v": (int,), "number": (int,), "ends": (list,), "public_key": (str, type(None))}
+END = {"month": (str,), "chain_id": (str,), "seq": (int,), "head": (str,), "closed": (bool,)}
+UUIDS = {"chain_id", "record_id", "writer"}
 KINDS = {"score", "refusal", "read", "key", "activation", "genesis", "seal"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 PEM = re.compile(rb"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
@@ -37,6 +39,7 @@ PREFIX = b"normalcy checkpoint v1\0"
 TWO_INTERVALS = timedelta(seconds=120)
 NO_CHECKPOINT = "0" * 64
 TABLE = "the table"
+MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError)
 
 
 def is_sqlite(path):
@@ -62,11 +65,9 @@ def table_of_csv(path, columns, numbers, blobs):
     with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             cells = {name: row[name] or None for name in columns}
-            yield {
-                **cells,
-                **{name: int(row[name]) if row[name] else None for name in numbers},
-                **{name: bytes.fromhex(row[name]) for name in blobs},
-            }
+            cells |= {name: row[name].replace("-", "") for name in UUIDS & row.keys()}  # as SQLite has them
+            cells |= {name: int(row[name]) if row[name] else None for name in numbers}
+            yield cells | {name: bytes.fromhex(row[name]) for name in blobs}
 
 
 def lenient(row):
@@ -139,31 +140,25 @@ def is_version_1(payload):
 
 def payload_problem(row, content):
     try:
-        payload = json.loads(content)
+        payload = json.loads(content.decode())
         if not is_version_1(payload):
             raise ValueError
         model = payload["model"] or {"site": None, "version": None}
         said = {**payload, "record_id": UUID(payload["record_id"]), "site": model["site"], "version": model["version"]}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except MALFORMED:
         return "the payload is not a record of version 1"
     if row["seq"] == 1 and payload["kind"] != "genesis":
         return "the chain does not start with a genesis"
     if payload["kind"] == "genesis":
         said["month"] = (payload["input"] or {}).get("month")
-    derived = [name for name in COLUMNS if name in said]
-    different = [
-        name for name in derived if said[name] != (parse_uuid(row[name]) if name == "record_id" else row[name])
-    ]
+    columns = {**row, "record_id": parse_uuid(row["record_id"])}
+    different = [name for name in COLUMNS if name in said and said[name] != columns[name]]
     return f"columns differ from the payload: {', '.join(different)}" if different else None
 
 
 def parse_uuid(text):
-    """In SQLite only the spelling that the format gives counts: another one is another key."""
-    try:
-        found = UUID(text)
-    except (ValueError, TypeError, AttributeError):
-        return UUID(int=0)
-    return found if text in (str(found), found.hex) else UUID(int=0)
+    """Of a column. Only the spelling that the format gives counts: to SQLite another one is another key."""
+    return UUID(text) if isinstance(text, str) and re.fullmatch("[0-9a-f]{32}", text) else UUID(int=0)
 
 
 class Chain:
@@ -247,25 +242,30 @@ def signed_lines(content):
         try:
             content = json.loads(line)
             found.append({"body": content["body"].encode(), "signature": bytes.fromhex(content["signature"])})
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except MALFORMED:
             found.append({"body": b"", "signature": b""} if line.endswith(b"\n") else None)
     return found
+
+
+def has_types(found, types):
+    """Whether these are its keys, with values of exactly these types: in Python true is an integer."""
+    return found.keys() == types.keys() and all(type(found[name]) in allowed for name, allowed in types.items())
 
 
 def read_body(content):
     """The body of a signed checkpoint with its ends, or None if it is not as the format says."""
     try:
-        body = json.loads(content)
+        body = json.loads(content.decode())
         ends = ends_of(body["ends"])
         is_right = (
-            body.keys() == BODY_KEYS
+            has_types(body, BODY)
             and body["v"] == 1
             and body["kind"] in ("written", "found", "key", "retired")
-            and all(end.keys() == END_KEYS for end in body["ends"])
+            and all(has_types(end, END) for end in body["ends"])
             and body["root"] == root_of(ends)
         )
         body["writer"] = UUID(body["writer"])
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+    except MALFORMED:
         return None
     return {**body, "pairs": ends} if is_right else None
 
@@ -301,7 +301,8 @@ class Keys:
         return None
 
     def trust_vouched(self, rows):
-        vouching = [(body, row) for row in rows if (body := read_body(row["body"])) and body["kind"] == "key"]
+        named = [row for row in rows if row.get("kind", "key") == "key"]
+        vouching = [(body, row) for row in named if (body := read_body(row["body"])) and body["kind"] == "key"]
         while True:
             before = len(self.keys)
             for body, row in vouching:
@@ -464,7 +465,13 @@ def judged(chains, covered, signatures):
     return problems, remarks
 
 
+def say(line, file=None):
+    """One line, whatever somebody wrote into the database: control characters and line breaks are escaped."""
+    print("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line), file=file)
+
+
 def main():
+    sys.stdout.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(description="Verify an audit, independently of Normalcy.")
     parser.add_argument("audit", type=Path, help="the SQLite file, or the CSV of the table audit_records")
     parser.add_argument("--signed", type=Path, help="the CSV of the table audit_checkpoints")
@@ -478,13 +485,13 @@ def main():
             arguments.audit, arguments.signed, arguments.checkpoint, keys, arguments.archive
         )
     except Exception as error:
-        print(f"Could not check: {error}", file=sys.stderr)
+        say(f"Could not check: {error}", sys.stderr)
         return 2
     for words in remarks:
-        print(f"remark: {words}")
+        say(f"remark: {words}")
     for kind, words in problems:
-        print(f"{kind}: {words}")
-    print(f"{count} records in {chains} chains: {'damaged' if problems else 'intact'}")
+        say(f"{kind}: {words}")
+    say(f"{count} records in {chains} chains: {'damaged' if problems else 'intact'}")
     return 1 if problems else 0
 
 

@@ -146,10 +146,10 @@ def read_body(body: bytes) -> Body:
     """Raises InvalidCheckpoint for bytes that are not a checkpoint, or whose root does not match their ends."""
     try:
         found = msgspec.json.decode(body, type=Body)
-        heads = [end.chain_head for end in found.ends]
-    except ValueError as error:  # from msgspec, or text that is not hexadecimal
+        root = merkle_root_of([end.chain_head for end in found.ends])
+    except (ValueError, OverflowError) as error:  # from msgspec, text that is not hexadecimal, a `seq` of 64 bits
         raise InvalidCheckpoint("it is not a signed checkpoint") from error
-    if found.root != merkle_root_of(heads):
+    if found.root != root:
         raise InvalidCheckpoint("its root does not match its chains")
     return found
 

@@ -5,11 +5,12 @@ least one of them). Who may write what is for the database: `apply` writes the d
 as the service.
 """
 
+import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 from sqlalchemy import Table, delete, insert, text, tuple_
@@ -41,6 +42,25 @@ COLUMNS = (
     "payload",
     "row_hash",
 )
+UUID_COLUMNS = ("chain_id", "record_id")
+# Of the body of a checkpoint: what a program may fail on, or print as it is.
+MALFORMED = (
+    ("key_id", []),
+    ("key_id", {}),
+    ("key_id", "\x1b[2J\nIntact: 999 records in 9 chains"),
+    ("number", "1\n999 records in 9 chains: intact\n"),
+    ("number", "\ud800"),
+    ("number", None),
+    ("number", 2**70),
+    ("writer", "\x9b2J"),
+    ("previous", []),
+    ("at", {}),
+    ("root", []),
+    ("database", "\ud800"),
+    ("public_key", []),
+    ("ends", {}),
+    ("ends", [{"month": "2026-11", "chain_id": str(UUID(int=1)), "seq": 2**63, "head": "00", "closed": True}]),
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +73,9 @@ class Stored:
         for row in self.rows:
             found.setdefault(row.chain_id, []).append(row)
         return found
+
+    def cells(self) -> Iterator[tuple[object, ...]]:
+        yield from (*self.rows, *self.checkpoints)
 
     def signed_until(self) -> dict[UUID, int]:
         """The last signed row of each chain."""
@@ -220,7 +243,7 @@ def rewrite_without_checkpoints(stored: Stored, pick: random.Random) -> Tampered
 def rewrite_and_sign(stored: Stored, pick: random.Random) -> Tampered:
     """Signed again, by another key."""
     tampered, _ = rewrite(stored, pick)
-    forged = _forged_checkpoint(tampered.rows[-1].head)
+    forged = forged_checkpoint(tampered.rows[-1].head)
     return tampered.with_checkpoints(*tampered.checkpoints, forged), {"REWRITTEN"}
 
 
@@ -240,7 +263,7 @@ def forge_chain(stored: Stored, pick: random.Random) -> Tampered:
 
 def forge_and_sign_chain(stored: Stored, pick: random.Random) -> Tampered:
     rows = _forged_chain(stored, pick)
-    forged = stored.without([], *rows).with_checkpoints(*stored.checkpoints, _forged_checkpoint(rows[-1].head))
+    forged = stored.without([], *rows).with_checkpoints(*stored.checkpoints, forged_checkpoint(rows[-1].head))
     return forged, {"UNKNOWN_CHAIN"}
 
 
@@ -252,16 +275,54 @@ def _forged_chain(stored: Stored, pick: random.Random) -> list[AuditRow]:
     return link(head, [*records, *([seal(when)] if pick.random() < 0.5 else [])])[0]
 
 
-def _forged_checkpoint(head: ChainHead) -> CheckpointRow:
+def forged_checkpoint(head: ChainHead) -> CheckpointRow:
     return Signer(SigningKey.generate(), "forged").written([OwnEnd(head, closed=True)], utc_now())
 
 
 def forge_checkpoint(stored: Stored, pick: random.Random) -> Tampered:
-    forged = _forged_checkpoint(pick.choice(stored.rows).head)
+    forged = forged_checkpoint(pick.choice(stored.rows).head)
     if pick.random() < 0.5:  # under the name of the key that is trusted
         name, used = (read_body(row.body).key_id.encode() for row in (stored.checkpoints[0], forged))
         forged = forged._replace(body=forged.body.replace(used, name))
     return stored.with_checkpoints(*stored.checkpoints, forged), {"BAD_SIGNATURE"}
+
+
+def forge_malformed_checkpoint(stored: Stored, pick: random.Random) -> Tampered:
+    """With the columns that it should have: the service may add it."""
+    forged, (name, value) = forged_checkpoint(pick.choice(stored.rows).head), pick.choice(MALFORMED)
+    return stored.with_checkpoints(*stored.checkpoints, with_body(forged, name, value)), {"BAD_SIGNATURE"}
+
+
+def with_body(row: CheckpointRow, name: str, value: object) -> CheckpointRow:
+    return row._replace(body=json.dumps({**json.loads(row.body), name: value}).encode())
+
+
+class Respelled:
+    """A UUID for a column of SQLite, which stores its `hex`."""
+
+    def __init__(self, text: str) -> None:
+        self.hex = text
+
+
+SPELLINGS: tuple[Callable[[UUID], str], ...] = (
+    str,
+    lambda value: value.hex.upper(),
+    lambda value: f"{{{value}}}",
+    lambda value: value.urn,
+    lambda value: f" {value.hex}",
+)
+
+
+def respell(stored: Stored, pick: random.Random) -> Tampered:
+    """The same UUID in other letters: PostgreSQL has a type for UUIDs, so there this is no change."""
+    spell, name = pick.choice(SPELLINGS), pick.choice([*UUID_COLUMNS, "writer"])
+    if name == "writer":
+        checkpoint = pick.choice(stored.checkpoints)
+        other = checkpoint._replace(writer=cast(UUID, Respelled(spell(checkpoint.writer))))
+        return _with_other(stored, checkpoint, other), {"BAD_SIGNATURE"}
+    row = pick.choice(stored.signed_rows())
+    other_row = row._replace(**{name: cast(UUID, Respelled(spell(getattr(row, name))))})
+    return stored.without([row], other_row), {"MUTATED"} if name == "record_id" else {"GAP", "TRUNCATED", "VANISHED"}
 
 
 def edit_checkpoint(stored: Stored, pick: random.Random) -> Tampered:
@@ -313,6 +374,8 @@ TAMPERS: tuple[Tamper, ...] = (
     forge_chain,
     forge_and_sign_chain,
     forge_checkpoint,
+    forge_malformed_checkpoint,
+    respell,
     edit_checkpoint,
     exchange_signatures,
     delete_checkpoint,
@@ -327,7 +390,9 @@ async def read_stored(database: Database) -> Stored:
 
 
 async def apply(database: Database, now: Stored, then: Stored, as_owner: bool) -> bool:
-    """Write the difference. False: the database refused it, and nothing was changed."""
+    """Write the difference. False: the database refused it, or has no such value, and nothing was changed."""
+    if database.dialect == "postgresql" and any(isinstance(cell, Respelled) for row in then.cells() for cell in row):
+        return False
     try:
         async with database.writing() as connection:
             restore = await _become(connection, as_owner)

@@ -9,7 +9,7 @@ from app.database.engine import Database
 from app.settings import Settings
 from tests.audit.both_verifiers import Auditor, crash, fill, open_writer
 from tests.audit.recording import score
-from tests.audit.tampering import TAMPERS, apply, read_stored
+from tests.audit.tampering import TAMPERS, apply, read_stored, respell
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -35,7 +35,8 @@ async def test_both_verifiers_find_every_kind_of_tampering(
             assert found.by_service == found.by_tool, (tamper.__name__, found)
             outcomes.add((tamper.__name__, "found"))
             assert await apply(database, tampered, base, as_owner=True)
-    assert {name for name, outcome in outcomes if outcome == "found"} == {tamper.__name__ for tamper in TAMPERS}
+    possible = [tamper for tamper in TAMPERS if tamper is not respell or database.dialect == "sqlite"]
+    assert {name for name, outcome in outcomes if outcome == "found"} == {tamper.__name__ for tamper in possible}
     assert ("delete_middle", "refused") in outcomes  # without the owner's rights
     assert (await auditor.verify()).by_tool == frozenset()
 

@@ -1,0 +1,105 @@
+"""Rows that no program of ours writes: both verifiers name them, and print no control character from them."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import cast
+from uuid import UUID
+
+import pytest
+
+from app.database.engine import Database
+from app.settings import Settings
+from tests.audit.both_verifiers import Auditor, Findings, fill
+from tests.audit.tampering import (
+    MALFORMED,
+    SPELLINGS,
+    UUID_COLUMNS,
+    Respelled,
+    Stored,
+    apply,
+    forged_checkpoint,
+    read_stored,
+    with_body,
+)
+from tests.documents import ROOT
+
+pytestmark = pytest.mark.anyio
+TOOL = ROOT / "tools" / "verify_audit.py"
+
+
+@pytest.fixture
+async def auditor(settings: Settings, database: Database, tmp_path: Path) -> Auditor:
+    await fill(settings, database, random.Random(7))  # noqa: S311 - repeatable
+    return Auditor.of(settings, database, tmp_path / "auditor")
+
+
+async def found_by_both(auditor: Auditor, base: Stored, tampered: Stored, *, as_owner: bool) -> Findings:
+    assert await apply(auditor.database, base, tampered, as_owner)
+    found = await auditor.verify()
+    await apply(auditor.database, tampered, base, as_owner=True)
+    assert found.by_service == found.by_tool
+    return found.by_service
+
+
+async def run_tool(auditor: Auditor) -> subprocess.CompletedProcess[str]:
+    audit, signed = await auditor.tables()
+    options = ["--public-key", str(auditor.folder / "public.pem"), *(["--signed", str(signed)] if signed else [])]
+    return subprocess.run(  # noqa: S603 - our own tool
+        [sys.executable, str(TOOL), str(audit), *options], capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize(("name", "value"), MALFORMED)
+async def test_a_malformed_checkpoint_of_the_service_is_a_finding_for_both(
+    auditor: Auditor, name: str, value: object
+) -> None:
+    base = await read_stored(auditor.database)
+    forged = with_body(forged_checkpoint(base.rows[0].head), name, value)
+    found = await found_by_both(auditor, base, base.with_checkpoints(*base.checkpoints, forged), as_owner=False)
+    assert found == {("BAD_SIGNATURE", "")}
+
+
+async def test_the_tool_prints_a_line_for_each_damage_and_nothing_that_controls_a_terminal(auditor: Auditor) -> None:
+    base = await read_stored(auditor.database)
+    forged = [with_body(forged_checkpoint(base.rows[0].head), name, value) for name, value in MALFORMED]
+    assert await apply(auditor.database, base, base.with_checkpoints(*base.checkpoints, *forged), as_owner=False)
+    done = await run_tool(auditor)
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = done.stdout.split("\n")
+    assert [line.partition(":")[0] for line in lines[:-2]] == ["remark", *["BAD_SIGNATURE"] * len(MALFORMED)]
+    assert lines[-2].endswith("chains: damaged")
+    assert all(line.isprintable() for line in lines)
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+async def test_a_text_of_the_database_is_printed_on_one_line(auditor: Auditor) -> None:
+    """PostgreSQL's types hold no such text."""
+    base = await read_stored(auditor.database)
+    forged = with_body(forged_checkpoint(base.rows[0].head), "v", 2)
+    forged = forged._replace(writer=cast(UUID, Respelled("\x1b[2J\n999 records in 9 chains: intact\n")))
+    assert await apply(auditor.database, base, base.with_checkpoints(*base.checkpoints, forged), as_owner=False)
+    done = await run_tool(auditor)
+    assert done.returncode == 1
+    remark, damage, verdict = done.stdout.splitlines()
+    assert remark.startswith("remark: chain ")
+    assert r"of writer \x1b[2J\n999 records in 9 chains: intact\n in the table" in damage
+    assert verdict.endswith("chains: damaged")
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("name", [*UUID_COLUMNS, "writer"])
+async def test_an_identifier_in_another_spelling_is_found_by_both(auditor: Auditor, name: str) -> None:
+    """To SQLite it is another key, and whoever looks for the record would not find it."""
+    base = await read_stored(auditor.database)
+    checkpoint, row = base.checkpoints[1], base.signed_rows()[1]
+    for spell in SPELLINGS:
+        if name == "writer":
+            respelled = checkpoint._replace(writer=cast(UUID, Respelled(spell(checkpoint.writer))))
+            rest = [each for each in base.checkpoints if each != checkpoint]
+            tampered = base.with_checkpoints(*rest, respelled)
+        else:
+            other = row._replace(**{name: cast(UUID, Respelled(spell(getattr(row, name))))})
+            tampered = base.without([row], other)
+        assert await found_by_both(auditor, base, tampered, as_owner=True), spell(UUID(int=10))
