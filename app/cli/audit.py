@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 
 from app.cli.common import (
     FromOption,
@@ -20,6 +19,7 @@ from app.cli.common import (
     progress_bar,
     run,
     say,
+    say_json,
     show,
     warn,
 )
@@ -101,7 +101,12 @@ def checkpoint(out: NewFileOption, json: JsonOption = False) -> None:
     taken = run(lambda settings: write_checkpoint(settings, out))
     chains = len(taken.ends)
     report = {"taken_at": taken.taken_at, "chains": chains, "root": taken.root}
-    show(report, json, lambda: say(f"Wrote the ends of {counted(chains, 'chain')} to {out}.\nRoot {taken.root}"))
+
+    def print_text() -> None:
+        say(f"Wrote the ends of {counted(chains, 'chain')} to {out}.")
+        say(f"Root {taken.root}")
+
+    show(report, json, print_text)
 
 
 @group.command("public-key")
@@ -163,7 +168,7 @@ def show_records(
     def print_text() -> None:
         if request_id is not None:
             for record in page.records:
-                Console().print_json(data=record)
+                say_json(record)
             return
         for record in page.records:
             say(_line(record))
@@ -244,8 +249,12 @@ def export(
 
     with progress_bar("exporting") as report:
         exported = run(lambda settings: export_records(settings, principal(), wanted, out, layout, report))
-    written = f"Wrote {counted(exported.records, 'record')} to {out}.\nDigest {exported.sha256}"
-    show(exported, json, lambda: say(written))
+
+    def print_text() -> None:
+        say(f"Wrote {counted(exported.records, 'record')} to {out}.")
+        say(f"Digest {exported.sha256}")
+
+    show(exported, json, print_text)
     if exported.damaged:
         warn(f"normalcy: {counted(exported.damaged, 'damaged record')}, marked so in the file.")
         raise typer.Exit(DAMAGED)

@@ -216,7 +216,7 @@ def _publish(title: str, lines: Sequence[str], seed: int | None, out: Path | Non
 
     text = "\n".join([f"# {title}", "", *report_header(as_typed(sys.argv[1:]), seed), "", *lines]).rstrip() + "\n"
     if out is None:
-        say(text)
+        typer.echo(text)
     else:
         out.write_text(text, encoding="utf-8")
         say(f"Wrote {out}.")

@@ -1,6 +1,7 @@
 """What the commands share: settings and event loop, who is calling, common options, output for people and programs."""
 
 import asyncio
+import json
 import os
 import pwd
 import sys
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 import typer
 from rich.console import Console
+from rich.highlighter import JSONHighlighter
 from rich.progress import (
     BarColumn,
     Progress,
@@ -78,22 +80,39 @@ def caller(command: str) -> "Caller":
     return Caller(principal(), str(uuid_utils.uuid7()), f"normalcy {command}", deadline)
 
 
-def say(text: str) -> None:
+def printable(text: str, allowed: str = "") -> str:
+    """Everything but printable and `allowed` characters escaped, as in JSON.
+
+    What somebody wrote into the database must not control the terminal, nor look like another line of the output.
+    """
+    return "".join(c if c.isprintable() or c in allowed else json.dumps(c)[1:-1] for c in text)
+
+
+def say(line: str) -> None:
     """Print a line on standard output."""
-    Console(highlight=False, soft_wrap=True).print(text, markup=False)
+    Console(highlight=False, soft_wrap=True).print(printable(line), markup=False)
 
 
-def warn(text: str) -> None:
+def warn(line: str) -> None:
     """Print a line on standard error."""
-    errors.print(text, markup=False)
+    errors.print(printable(line), markup=False)
+
+
+def say_json(value: Any) -> None:
+    """Print JSON for people, in colours if standard output is a terminal."""
+    Console().print(JSONHighlighter()(_json(value)), soft_wrap=True)
 
 
 def show(value: Any, as_json: bool, print_text: Callable[[], None]) -> None:
     """Print the result of a command: as JSON, or as text by calling `print_text`."""
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+        typer.echo(_json(value))
     else:
         print_text()
+
+
+def _json(value: Any) -> str:
+    return printable(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), allowed="\n")
 
 
 def counted(number: int, noun: str) -> str:

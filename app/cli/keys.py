@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from app.cli.common import JsonOption, principal, run, say, show, warn
+from app.cli.common import JsonOption, principal, printable, run, say, show, warn
 from app.domain.scopes import Scope
 from app.settings import Settings
 
@@ -80,7 +80,8 @@ def list_all(json: JsonOption = False) -> None:
             state = f"{key['state']}, expires soon" if key["expires_soon"] else key["state"]
             if key["key_id"] in successors:
                 state += f", replaced by {successors[key['key_id']]}"
-            table.add_row(key["key_id"], escape(key["name"]), ", ".join(key["scopes"]), *days, state)
+            cells = (key["key_id"], key["name"], ", ".join(key["scopes"]), *days, state)
+            table.add_row(*(escape(printable(cell)) for cell in cells))
         Console().print(table)
 
     show(keys, json, print_text)
