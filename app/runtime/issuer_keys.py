@@ -21,7 +21,6 @@ import structlog
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
-from jwt.exceptions import PyJWTError
 
 from app.errors import InvalidSettings, MalformedJson
 from app.formats import strict_json
@@ -122,19 +121,23 @@ def read_key_set(content: bytes) -> Keys:
         raise UnusableKeySet("two keys have the same `kid`")
     if any(PRIVATE_MEMBERS & entry.keys() for entry in entries if isinstance(entry, dict)):
         raise UnusableKeySet("it contains a private or symmetric key; publish public keys only")
-    keys = {entry["kid"]: key for entry in usable if (key := _signing_key(entry)) is not None}
+    keys = {entry["kid"]: key for entry in usable if (key := _read_key(entry)) is not None}
     if not keys:
         raise UnusableKeySet(f"it has no public key with a `kid` for {', '.join(ALGORITHMS)}")
     return keys
 
 
+def _read_key(entry: dict[str, Any]) -> SigningKey | None:
+    try:
+        return _signing_key(entry)
+    except Exception:  # noqa: BLE001 - whatever is odd about one key, the others of the set stay usable
+        return None
+
+
 def _signing_key(entry: dict[str, Any]) -> SigningKey | None:
     if entry.get("use", "sig") != "sig" or "verify" not in entry.get("key_ops", ["verify"]):
         return None
-    try:
-        public = RSAAlgorithm.from_jwk(entry) if entry.get("kty") == "RSA" else ECAlgorithm.from_jwk(entry)
-    except (TypeError, ValueError, PyJWTError):
-        return None
+    public = RSAAlgorithm.from_jwk(entry) if entry.get("kty") == "RSA" else ECAlgorithm.from_jwk(entry)
     if isinstance(public, RSAPublicKey) and public.key_size >= MIN_RSA_BITS:
         possible = {"RS256", "RS384"}
     elif isinstance(public, EllipticCurvePublicKey) and public.curve.name in CURVES:

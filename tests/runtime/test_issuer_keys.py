@@ -122,3 +122,24 @@ def test_keys_for_other_purposes_or_too_weak_are_left_out() -> None:
 def test_a_set_with_a_secret_or_an_ambiguous_key_is_not_used(entries: list[object]) -> None:
     with pytest.raises(UnusableKeySet):
         read_key_set(json.dumps({"keys": entries}).encode())
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"key_ops": None},
+        {"key_ops": 1},
+        {"alg": []},
+        {"alg": {}},
+        {"use": []},
+        {"kty": []},
+        {"kty": "EC", "crv": [], "x": None, "y": {}},
+        {"e": 5},
+        {"n": ["AQAB"]},
+        {"e": "A" * 2000},
+    ],
+    ids=str,
+)
+def test_an_odd_key_is_left_out_and_the_others_stay_in_use(odd: dict[str, object]) -> None:
+    entries = [{**public_jwk("odd", RSA_KEY), **odd}, public_jwk("good", RSA_KEY)]
+    assert set(read_key_set(json.dumps({"keys": entries}).encode())) == {"good"}
