@@ -1,4 +1,4 @@
-"""Content negotiation by the `Accept` header (RFC 9110, section 12.5.1)."""
+"""Content negotiation by the headers `Accept` and `Accept-Encoding` (RFC 9110, section 12.5)."""
 
 from collections.abc import Sequence
 
@@ -16,6 +16,12 @@ def preferred(request: Request, offered: Sequence[str]) -> str | None:
     accepted = dict(_ranges(", ".join(request.headers.getlist("accept")) or ANYTHING))
     weights = [_weight(media, accepted) for media in offered]
     return offered[weights.index(max(weights))] if any(weights) else None
+
+
+def accepts_gzip(request: Request) -> bool:
+    """By name or by `*`, with a weight above 0."""
+    accepted = dict(_ranges(", ".join(request.headers.getlist("accept-encoding"))))
+    return accepted.get("gzip", accepted.get("*", 0.0)) > 0
 
 
 def _ranges(header: str) -> list[tuple[str, float]]:

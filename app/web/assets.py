@@ -15,6 +15,8 @@ from importlib.resources.abc import Traversable
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.web.accept import accepts_gzip
+
 MEDIA_TYPES = {
     ".css": "text/css",
     ".html": "text/html",
@@ -39,12 +41,16 @@ class Asset:
         headers = {"ETag": self.etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if policy:
             headers["Content-Security-Policy"] = policy
-        if self.etag in request.headers.get("if-none-match", ""):
+        if self._is_current_in(", ".join(request.headers.getlist("if-none-match"))):
             return Response(status_code=304, headers=headers)
-        if "gzip" not in request.headers.get("accept-encoding", ""):
+        if not accepts_gzip(request):
             return Response(self.content, media_type=self.media_type, headers=headers)
         headers["Content-Encoding"] = "gzip"
         return Response(self.compressed, media_type=self.media_type, headers=headers)
+
+    def _is_current_in(self, copies: str) -> bool:
+        """`copies`: the value of If-None-Match, `*` or a list of ETags, of which none of ours contains a comma."""
+        return any(copy.strip() in ("*", self.etag, f"W/{self.etag}") for copy in copies.split(","))
 
 
 def make_asset(content: bytes, suffix: str) -> Asset:
