@@ -7,6 +7,7 @@ and a row of the same name to `TABLE`; a test compares the documentation with th
 import difflib
 import hashlib
 import ipaddress
+import re
 import ssl
 import stat
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +24,7 @@ ENV_FILE = "NORMALCY_ENV_FILE"
 TEST_PREFIX = "NORMALCY_TEST_"  # read by the tests only
 
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?")
 SIMILARITY = 0.7  # for suggestions (0 to 1): finds PORT for PROT, and hardly any false match
 MIN_KEY_LENGTH = 32  # characters: 128 bits even in hexadecimal
 MIN_KEY_LETTERS = 8  # different ones: a random key has more, `changeme` four times has not
@@ -90,7 +92,11 @@ def _one_of(*values: str) -> Callable[[str], str]:
 
 
 def _number(kind: Callable[[str], float], low: float, high: float) -> Callable[[str], float]:
+    """Plain decimals: Python's own syntax also allows 1_0, 1e1, nan and the digits of other scripts."""
+
     def parse(text: str) -> float:
+        if not DECIMAL.fullmatch(text.strip()):
+            raise ValueError
         value = kind(text)
         if not low <= value <= high:
             raise ValueError

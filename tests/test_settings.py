@@ -70,6 +70,21 @@ def test_a_port_is_a_port(port: str) -> None:
     assert len(refused(PORT=port)) == 1
 
 
+NUMBERS = ("PORT", "RATE_PER_SECOND", "RATE_BURST", "AUDIT_VERIFY_HOURS", "AUDIT_RETENTION_MONTHS")
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, "AUDIT_BUDGET_SECONDS"])
+@pytest.mark.parametrize("text", ["1_0", "1e0", "+1", "-0", "\u0661", "0x1", "1.", ".5", "inf", "nan", "1,0", "1 0"])
+def test_a_number_is_a_plain_decimal(name: str, text: str) -> None:
+    [problem] = refused(**{name: text})
+    assert f"NORMALCY_{name} must be a" in problem
+
+
+def test_a_number_may_have_blanks_around_it_and_a_fraction_where_it_is_not_counted() -> None:
+    settings = load_settings({"NORMALCY_PORT": " 08000 ", "NORMALCY_AUDIT_VERIFY_HOURS": "0.5"})
+    assert (settings.port, settings.audit_verify_hours) == (8000, 0.5)
+
+
 @pytest.mark.parametrize("key", ["0" * 64, "changeme" * 4, "secret" * 8, "k" * 31])
 def test_a_secret_that_looks_like_a_default_is_refused(key: str) -> None:
     [problem] = refused(SUBJECT_KEY=key)
