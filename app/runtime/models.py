@@ -51,6 +51,12 @@ def choose_backend(settings: Settings) -> Backend:
     return Backend("tensorflow", device, lambda stored: tensorflow_executor.load_on_tensorflow(stored, device))
 
 
+def check_models_dir(folder: Path) -> None:
+    """Raises InvalidSettings if the store is not there: a mistyped path must not look like an empty store."""
+    if not folder.is_dir():
+        raise InvalidSettings([f"NORMALCY_MODELS_DIR names {folder.absolute()}, which is not a folder."])
+
+
 def load_model(models_dir: Path, backend: Backend, site: str, version: str, sha256: str | None = None) -> LoadedModel:
     """Read a version, verify its digests, run its golden cases on this backend, and score once to warm up.
 

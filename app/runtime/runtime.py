@@ -32,7 +32,7 @@ from app.runtime.credentials import Keyring, KeyUses, check_exposure, check_logi
 from app.runtime.idempotent_answers import IdempotentAnswers
 from app.runtime.issuer_keys import IssuerKeys
 from app.runtime.issuers import read_issuers
-from app.runtime.models import Backend, LoadedModels, choose_backend
+from app.runtime.models import Backend, LoadedModels, check_models_dir, choose_backend
 from app.runtime.poller import DatabasePoller
 from app.runtime.rate_limits import InFlight, LockOuts, RateLimiter
 from app.runtime.tokens import TokenVerifier
@@ -97,6 +97,7 @@ class Runtime:
 async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
     """Raises a NormalcyError if this process must not serve."""
     async with AsyncExitStack() as stack:
+        check_models_dir(settings.models_dir)
         issuers = read_issuers(settings.jwt_issuers_file)
         backend = await asyncio.to_thread(choose_backend, settings)
         info = service_info(settings, backend)

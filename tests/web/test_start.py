@@ -1,5 +1,6 @@
 """What a start needs, what it refuses, and what it leaves behind."""
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +10,7 @@ import pytest
 
 from app.audit.author import FOLDER
 from app.audit.checkpoint import parse
-from app.errors import AlreadyServing, PendingMigrations
+from app.errors import AlreadyServing, InvalidSettings, PendingMigrations
 from app.runtime.checkpoints import checkpoint_files
 from app.settings import Settings, load_settings
 from tests.postgres import PostgresServer
@@ -50,6 +51,7 @@ def test_a_model_that_does_not_reproduce_its_golden_cases_is_not_served(tmp_path
 
 def test_without_a_model_it_serves_everything_but_scores(tmp_path: Path) -> None:
     settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path)})
+    (tmp_path / "none").mkdir()
     with serving(settings, tmp_path / "none") as running:
         refused = running.score()
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
@@ -59,6 +61,18 @@ def test_without_a_model_it_serves_everything_but_scores(tmp_path: Path) -> None
         assert running.client.get("/health/live").status_code == 200
         assert running.client.get("/v1/sites").json()["sites"] == []
         assert running.client.get("/openapi.json").status_code == 200
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_a_model_store_that_is_no_folder_refuses_the_start(tmp_path: Path, is_file: bool) -> None:
+    settings = load_settings({"NORMALCY_DATA_DIR": str(tmp_path / "var")})
+    missing = tmp_path / "mistyped"
+    if is_file:
+        missing.touch()
+    expected = f"NORMALCY_MODELS_DIR names {re.escape(str(missing))}, which is not a folder"
+    with pytest.raises(InvalidSettings, match=expected), serving(settings, missing):
+        pass
+    assert not settings.data_dir.exists()
 
 
 @pytest.fixture
