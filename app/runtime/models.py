@@ -150,6 +150,14 @@ class LoadedModels:
         """Site -> its published versions, lowest first; empty if the folder of a site cannot be read."""
         return await asyncio.to_thread(_published, self.models_dir)
 
+    async def is_published(self, site: str, version: str) -> bool:
+        """Whether there is such a version, usable or not. Of versions on disk only names are read."""
+        if any((site, version) == (model.ref.site, model.ref.version) for model in self.loaded):
+            return True
+        found = (await self.published()).get(site)
+        is_unreadable = found == ()  # so nothing is known about its versions
+        return found is not None and (version == CURRENT or version in found or is_unreadable)
+
     async def highest_version(self, site: str) -> str:
         return await asyncio.to_thread(highest_version, self.models_dir, site)
 

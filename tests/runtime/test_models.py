@@ -1,4 +1,5 @@
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,20 @@ def test_files_that_are_not_those_on_record_are_to_be_restored(models_dir: Path)
     message = asyncio.run(main())
     assert message.startswith("SHA256SUMS: the digest of SoV 1.0.0 is not the one on record")
     assert message.endswith("Restore the original files.")
+
+
+def test_a_version_is_published_whether_it_is_in_memory_usable_or_neither(models_dir: Path, tmp_path: Path) -> None:
+    shutil.copytree(models_dir, tmp_path / "models")
+    (tmp_path / "models" / "SoV" / "2.0.0").mkdir()  # without any file
+
+    async def main() -> None:
+        loaded_models = LoadedModels(tmp_path / "models", BACKEND)
+        for version in ("1.0.0", "2.0.0", "current"):
+            assert await loaded_models.is_published("SoV", version)
+        for site, version in (("SoV", "3.0.0"), ("SoV", "../SoV/1.0.0"), ("AA", "1.0.0"), ("AA", "current")):
+            assert not await loaded_models.is_published(site, version)
+        await loaded_models.fetch("SoV", "1.0.0")
+        shutil.rmtree(tmp_path / "models")
+        assert await loaded_models.is_published("SoV", "1.0.0")
+
+    asyncio.run(main())

@@ -106,5 +106,14 @@ def test_a_person_at_a_wrong_address_gets_a_page_and_a_program_a_problem(shared:
         assert f'href="{root}guide"' in page.text
         assert "nothing" not in page.text
         assert shared.client.get(path).headers["content-type"] == "application/problem+json"
+    for path in ("/models/SoV/9.9.9", "/models/nothing/1.0.0", "/models/SoV/nothing", "/models/..%5CSoV/1.0.0"):
+        page = shared.client.get(path, headers=browser)
+        assert page.status_code == 404
+        assert page.headers["content-type"].startswith("text/html")
+        assert 'href="../../guide"' in page.text
+        assert "nothing" not in page.text
+        assert shared.client.get(path).headers["content-type"] == "application/problem+json"
+    for path in ("/models/SoV/1.0.0", "/models/SoV/1.1.0", "/models/SoV/current"):
+        assert shared.client.get(path, headers=browser).status_code == 200, path
     api = shared.client.get("/v1/nothing", headers=browser)
     assert api.headers["content-type"] == "application/problem+json"

@@ -63,7 +63,13 @@ async def picture_of_guide(request: Request, picture: str) -> Response:
 
 @router.get("/models/{site}/{version}", summary="The card of a model, as a page", dependencies=OPEN)
 async def model_card(request: Request, runtime: RuntimeDep, site: str, version: str) -> Response:
-    """The same page for every card; its script fetches the content."""
+    """The same page for every card; its script fetches the content.
+
+    That a version exists is no secret: `/openapi.json` and every score name the current ones. So the address of a
+    version that does not exist answers 404 without a credential. What a card says needs the scope.
+    """
+    if not await runtime.loaded_models.is_published(site, version):
+        raise ProblemException(problems.UNKNOWN_ROUTE)
     return _page(request, "card.html", key_required=runtime.authenticator.is_required)
 
 
