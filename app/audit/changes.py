@@ -16,7 +16,7 @@ import structlog
 
 from app.audit.author import Author
 from app.audit.chain import genesis, link, new_chain, seal
-from app.audit.records import NewRecord, encode
+from app.audit.records import UNREADABLE, NewRecord, decode, encode
 from app.audit.signed_checkpoint import OwnEnd
 from app.clock import month_of, timestamp, utc_now
 from app.database import keys
@@ -26,7 +26,7 @@ from app.database.checkpoints import CheckpointRow, add_checkpoints
 from app.database.data_keys import destroy_key
 from app.database.engine import Connection, Database
 from app.database.keys import ApiKey, NewKey
-from app.database.records import AuditRow, RecordPosition, add_records
+from app.database.records import AuditRow, RecordPosition, add_records, records_of_commands
 from app.domain.card import ModelRef
 from app.errors import ActivationFailed, KeyNotRotated, UnknownSubject
 from app.observability import describe_failure
@@ -108,6 +108,18 @@ async def erase(change: Change, key_id: UUID, subject: Json, records: int, by: s
     await _record(change, NewRecord("key", now, by, route=ERASE, output=output))
     if not await destroy_key(change.connection, key_id, timestamp(now)):
         raise UnknownSubject
+
+
+async def has_key_on_record(connection: Connection) -> bool:
+    """Whether there ever was an API key, also if somebody has deleted its row. Erasures are of the same kind."""
+    return any(_is_of_a_key(AuditRow(*row)) for row in await connection.execute(records_of_commands("key")))
+
+
+def _is_of_a_key(row: AuditRow) -> bool:
+    try:
+        return "key_id" in (decode(row.payload).output or {})
+    except UNREADABLE:
+        return True  # it was changed
 
 
 async def activate(

@@ -189,6 +189,11 @@ async def records_of_kind(connection: AsyncConnection, *kinds: str) -> list[Audi
     return [AuditRow(*row) for row in await connection.execute(query)]
 
 
+def records_of_commands(kind: str) -> Select[Any]:
+    """Of a kind that no request leaves, so that an index finds them: all scores have the id of a request."""
+    return ROWS.where(audit_records.c.request_id.is_(None), audit_records.c.kind == kind)
+
+
 async def add_records(connection: AsyncConnection, rows: Sequence[AuditRow]) -> None:
     """In the transaction of the connection. The writer's role may not read records, so nothing is returned."""
     try:

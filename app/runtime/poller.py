@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 import structlog
 
+from app.audit.changes import has_key_on_record
 from app.audit.encryption import DataKeys
 from app.clock import utc_now
 from app.database.activations import Activation, activations_since, current_activations
+from app.database.checkpoints import may_read_audit
 from app.database.engine import Connection, Database
 from app.database.keys import list_keys
 from app.database.migrate import MIN_MONTHS_AHEAD, partitions_ahead
@@ -27,6 +29,10 @@ INTERVAL_SECONDS = 0.5
 PARTITION_CHECK_SECONDS = 600.0
 RETRY_SECONDS = 5.0  # a version that cannot be used may still be copied to this machine's disk
 NO_RECORD = "The activation has no record in the audit: it was not written by this program."
+DELETED = (
+    "The audit has records of API keys, and the database has no key: somebody deleted them. Requests need a key: "
+    "`normalcy keys create`. `normalcy audit verify` names those that are missing."
+)
 REMEDY = "To serve {site}, repair that version or activate another one: `normalcy models activate {site} VERSION`."
 
 
@@ -68,10 +74,19 @@ class DatabasePoller:
         """Reads everything once, before the first request. A site whose current version is unusable is not served."""
         async with self._database.reading() as connection:
             self._keyring.replace(await list_keys(connection))
+            await self._look_for_deleted_keys(connection)
             active = await current_activations(connection)
         self._last_activation = max((activation.id for activation in active.values()), default=0)
         for site in sorted((await self._loaded_models.published()).keys() | active.keys()):
             await self._make_current(_wanted(active[site]) if site in active else WantedVersion(site))
+
+    async def _look_for_deleted_keys(self, connection: Connection) -> None:
+        """Deleting all keys must not let anybody score without one. Keys seen by this process need no such check."""
+        if self._keyring.has_seen_keys or not await may_read_audit(connection):
+            return
+        if await has_key_on_record(connection):
+            self._keyring.require_credentials()
+            self._log.error("API keys deleted", consequence=DELETED)
 
     async def run(self) -> None:
         while True:

@@ -4,14 +4,19 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import httpx
 import pytest
 from fastapi import APIRouter, Depends, Security
+from sqlalchemy import text
 
+from app.audit.changes import short_chain
+from app.audit.records import NewRecord
 from app.clock import timestamp, utc_now
 from app.database.engine import Database
 from app.database.keys import revoke_key
+from app.database.records import add_records
 from app.errors import InvalidSettings
 from app.services.manage_keys import list_keys
 from app.settings import Settings
@@ -143,6 +148,35 @@ def test_once_a_key_exists_a_credential_is_required(running: Running) -> None:
     assert running.score(headers=bearer(key) | host).status_code == 200
 
 
+def test_keys_that_somebody_deleted_do_not_allow_anonymous_callers_again(settings: Settings, models_dir: Path) -> None:
+    """Whoever can write the database can delete them, and wait for a restart; their records are still there."""
+    create_key(settings, ["score"])
+
+    async def delete(database: Database) -> None:
+        async with database.writing() as connection:
+            await connection.execute(text("DELETE FROM api_keys"))
+
+    on_database(settings, delete)
+    with serving(settings, models_dir) as running:
+        assert running.score().status_code == 401
+        key = create_key(settings, ["score"])
+        running.inside(running.runtime.poller.refresh())
+        assert running.score(headers=bearer(key)).status_code == 200
+
+
+def test_an_erased_patient_is_no_key(settings: Settings, models_dir: Path) -> None:
+    """Their records are of the same kind."""
+    erased = NewRecord("key", utc_now(), "test", output={"step": "erased", "data_key": uuid4(), "records": 1})
+
+    async def add(database: Database) -> None:
+        async with database.writing() as connection:
+            await add_records(connection, short_chain([erased], {}, utc_now()))
+
+    on_database(settings, add)
+    with serving(settings, models_dir) as running:
+        assert running.score().status_code == 200
+
+
 def test_a_scope_allows_its_own_routes_only(settings: Settings, models_dir: Path) -> None:
     keys = {scope: create_key(settings, [scope]) for scope in ("score", "model:read", "audit:read", "admin")}
     with serving(settings, models_dir) as running:
@@ -159,8 +193,8 @@ def test_keys_that_are_wrong_expired_or_revoked_open_nothing(settings: Settings,
     expired = create_key(settings, ["score"], expires=utc_now() - timedelta(seconds=1))
     with serving(settings, models_dir) as running:
         wrong = good[:-1] + ("A" if good[-1] != "A" else "B")
-        for text in (wrong, expired, good.upper(), "-", "nsk_", "x" * 3000, "nsk_\xff"):
-            headers = [(b"Authorization", b"Bearer " + text.encode("latin-1"))]
+        for sent in (wrong, expired, good.upper(), "-", "nsk_", "x" * 3000, "nsk_\xff"):
+            headers = [(b"Authorization", b"Bearer " + sent.encode("latin-1"))]
             answer = httpx.post(running.url + SCORE, json=READING, headers=headers)
             assert answer.status_code == 401
         assert running.score(headers={"Authorization": f"Basic {good}"}).status_code == 401
