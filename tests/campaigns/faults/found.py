@@ -80,4 +80,32 @@ FOUND = (
         "e3609d2",
         "python -m pytest tests/test_files.py tests/audit/test_signatures.py -k 'line or unfinished'",
     ),
+    Found(
+        "A malformed checkpoint, which the service's own login may add, stopped verification: the independent verifier "
+        "if a field had another type, `audit verify` if a row number did not fit 64 bits. Both could not check then.",
+        "9542878",
+        "python -m pytest tests/audit/test_malformed_rows.py -k malformed_checkpoint",
+    ),
+    Found(
+        "The independent verifier printed texts of the database unchanged: a line break in one forged the line "
+        "`intact`, and half of a character ended the program.",
+        "9542878",
+        "python -m pytest tests/audit/test_malformed_rows.py -k 'prints or printed'",
+    ),
+    Found(
+        "In SQLite the independent verifier accepted an identifier with hyphens, which `audit verify` reported: to the "
+        "database it is another record.",
+        "9542878",
+        "python -m pytest tests/audit/test_malformed_rows.py -k spelling",
+    ),
+    Found(
+        "`audit verify`, `audit show` and `keys list` printed control characters from the database to the terminal.",
+        "bc0d75c",
+        "python -m pytest tests/cli/test_printed_text.py",
+    ),
+    Found(
+        "Whoever could write the SQLite file could delete all API keys; after a restart the service scored without one.",
+        "45393c9",
+        "python -m pytest tests/web/test_security.py -k deleted",
+    ),
 )
