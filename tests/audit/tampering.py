@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 from sqlalchemy import Table, delete, insert, text, tuple_
@@ -44,7 +44,7 @@ COLUMNS = (
 )
 UUID_COLUMNS = ("chain_id", "record_id")
 # Of the body of a checkpoint: what a program may fail on, or print as it is.
-MALFORMED = (
+MALFORMED: tuple[tuple[str, object], ...] = (
     ("key_id", []),
     ("key_id", {}),
     ("key_id", "\x1b[2J\nIntact: 999 records in 9 chains"),
@@ -104,6 +104,7 @@ class Stored:
         return replace(self, checkpoints=tuple(checkpoints))
 
 
+Row = TypeVar("Row", AuditRow, CheckpointRow)
 Tampered = tuple[Stored, set[str]]
 Tamper = Callable[[Stored, random.Random], Tampered]
 
@@ -313,16 +314,20 @@ SPELLINGS: tuple[Callable[[UUID], str], ...] = (
 )
 
 
+def respelled(row: Row, name: str, spell: Callable[[UUID], str]) -> Row:
+    changed: dict[str, Any] = {name: Respelled(spell(getattr(row, name)))}
+    return row._replace(**changed)
+
+
 def respell(stored: Stored, pick: random.Random) -> Tampered:
     """The same UUID in other letters: PostgreSQL has a type for UUIDs, so there this is no change."""
     spell, name = pick.choice(SPELLINGS), pick.choice([*UUID_COLUMNS, "writer"])
     if name == "writer":
         checkpoint = pick.choice(stored.checkpoints)
-        other = checkpoint._replace(writer=cast(UUID, Respelled(spell(checkpoint.writer))))
-        return _with_other(stored, checkpoint, other), {"BAD_SIGNATURE"}
+        return _with_other(stored, checkpoint, respelled(checkpoint, name, spell)), {"BAD_SIGNATURE"}
     row = pick.choice(stored.signed_rows())
-    other_row = row._replace(**{name: cast(UUID, Respelled(spell(getattr(row, name))))})
-    return stored.without([row], other_row), {"MUTATED"} if name == "record_id" else {"GAP", "TRUNCATED", "VANISHED"}
+    expected = {"MUTATED"} if name == "record_id" else {"GAP", "TRUNCATED", "VANISHED"}
+    return stored.without([row], respelled(row, name, spell)), expected
 
 
 def edit_checkpoint(stored: Stored, pick: random.Random) -> Tampered:

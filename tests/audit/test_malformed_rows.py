@@ -4,7 +4,6 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import cast
 from uuid import UUID
 
 import pytest
@@ -16,11 +15,11 @@ from tests.audit.tampering import (
     MALFORMED,
     SPELLINGS,
     UUID_COLUMNS,
-    Respelled,
     Stored,
     apply,
     forged_checkpoint,
     read_stored,
+    respelled,
     with_body,
 )
 from tests.documents import ROOT
@@ -78,7 +77,7 @@ async def test_a_text_of_the_database_is_printed_on_one_line(auditor: Auditor) -
     """PostgreSQL's types hold no such text."""
     base = await read_stored(auditor.database)
     forged = with_body(forged_checkpoint(base.rows[0].head), "v", 2)
-    forged = forged._replace(writer=cast(UUID, Respelled("\x1b[2J\n999 records in 9 chains: intact\n")))
+    forged = respelled(forged, "writer", lambda _: "\x1b[2J\n999 records in 9 chains: intact\n")
     assert await apply(auditor.database, base, base.with_checkpoints(*base.checkpoints, forged), as_owner=False)
     done = await run_tool(auditor)
     assert done.returncode == 1
@@ -96,10 +95,8 @@ async def test_an_identifier_in_another_spelling_is_found_by_both(auditor: Audit
     checkpoint, row = base.checkpoints[1], base.signed_rows()[1]
     for spell in SPELLINGS:
         if name == "writer":
-            respelled = checkpoint._replace(writer=cast(UUID, Respelled(spell(checkpoint.writer))))
             rest = [each for each in base.checkpoints if each != checkpoint]
-            tampered = base.with_checkpoints(*rest, respelled)
+            tampered = base.with_checkpoints(*rest, respelled(checkpoint, name, spell))
         else:
-            other = row._replace(**{name: cast(UUID, Respelled(spell(getattr(row, name))))})
-            tampered = base.without([row], other)
+            tampered = base.without([row], respelled(row, name, spell))
         assert await found_by_both(auditor, base, tampered, as_owner=True), spell(UUID(int=10))
