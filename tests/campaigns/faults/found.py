@@ -104,7 +104,7 @@ FOUND = (
         "python -m pytest tests/cli/test_printed_text.py",
     ),
     Found(
-        "Whoever could write the SQLite file of a service could delete all API keys; after a restart it scored without one.",
+        "Whoever could write the SQLite file could delete all API keys; after a restart nobody needed one.",
         "45393c9",
         "python -m pytest tests/web/test_security.py -k deleted",
     ),
