@@ -67,20 +67,19 @@ class Batch:
             self._number(group.model)
         written, records = await lane.run(lambda: (write(block, first), list(self.records(block, first))))
         async with lane.recording:
-            for some in await self._groups(records):
-                await self._runtime.writer.write(some)
+            await self._runtime.writer.write_in_parts(await self._encrypted(records))
         self._count(block)
         return written
 
-    async def _groups(self, records: list[NewRecord]) -> list[list[NewRecord]]:
-        """To be committed one after the other. Encrypted, items of several patients may be too many for one commit."""
+    async def _encrypted(self, records: list[NewRecord]) -> list[NewRecord]:
+        """Where inputs are encrypted, the items of each patient are a record of their own."""
         data_keys = self._runtime.data_keys
         if not data_keys.encrypts:
-            return [records]
+            return records
         scores = [record for record in records if record.kind == "score"]
         keys = await data_keys.get(owner for record in scores for owner in owners_of(record))
         encrypted = await self._runtime.batches.run(lambda: [each for one in scores for each in encrypt(one, keys)])
-        return [[record] for record in (*encrypted, *(record for record in records if record.kind != "score"))]
+        return [*encrypted, *(record for record in records if record.kind != "score")]
 
     def items(self, block: ScoredBlock, first: int) -> list[bytes]:
         return block.items(first, self._numbers)
