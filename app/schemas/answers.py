@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 from app.domain.query import Edge, Modality, Phase
 from app.domain.score import Position, ReasonCode, Verdict
 from app.schemas.base import SHA256, RequestId
+from app.schemas.validation import ErrorCode
 
 T = TypeVar("T")
 
@@ -321,7 +322,7 @@ class BatchScore(Answer, _ItemScore, _ItemHead):
 class ItemError(NoExtraFields):
     """What is wrong with one field of an item."""
 
-    code: Annotated[str, Field(description="For programs.")]
+    code: Annotated[ErrorCode, Field(description="For programs.")]
     field: Annotated[str, Field(description="Dotted path of the field in the item; empty: the whole item.")]
     message: Annotated[str, Field(description="The same for people: the field, its unit and what is allowed.")]
 

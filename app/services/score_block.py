@@ -34,6 +34,7 @@ from app.inference.answer_output import AnswerOutput
 from app.inference.executor import LoadedModel
 from app.inference.scoring import score_columns
 from app.runtime.runtime import Runtime
+from app.schemas.answers import BatchError, ItemError
 from app.schemas.request_columns import Coded, RequestColumns
 from app.schemas.requests import CURRENT
 from app.schemas.validation import field_error
@@ -112,7 +113,8 @@ class ScoredBlock:
             for row, item in zip(rows, written, strict=True):
                 found[row] = item
         for row, errors in self.errors.items():
-            found[row] = encode({"index": first_index + row, "id": ids[row], "errors": errors})
+            described = tuple(ItemError(error.code, error.field, error.message) for error in errors)
+            found[row] = encode(BatchError(first_index + row, ids[row], described))
         return found
 
     def flat(self, first_index: int) -> Flat:
