@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, and CSV read strictly.
+"""Files: written whole or not at all; CSV, read strictly.
 
 `new_file` refuses a name that is taken; `create_file` leaves an existing file alone; `replace_file` replaces it;
 `publish_file` gives a finished file its name.
@@ -11,7 +11,7 @@ import io
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -195,6 +195,13 @@ class CsvRecords:
                 yield part
             self._is_line_end = True
             yield from parts[-1:]
+
+
+def csv_lines(records: Iterable[Sequence[object]]) -> bytes:
+    """Lone surrogates, which only damaged rows of the audit contain, are escaped."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(records)
+    return text.getvalue().encode("utf-8", "backslashreplace")
 
 
 def decimal_number(text: str) -> float | None:
