@@ -305,11 +305,11 @@ def share(probability: float) -> str:
 
 
 def two_digits(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}"  # no negative zero
+    return f"{value:z.2f}"  # z: no negative zero
 
 
 def tenths(mm: float) -> str:
-    return f"{round(mm, 1) + 0.0:.1f}"
+    return f"{mm:z.1f}"
 
 
 def as_given(mm: float) -> str:
