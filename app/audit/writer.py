@@ -20,9 +20,8 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -58,11 +57,11 @@ class Group:
     committed: asyncio.Future[None] | None  # None: no request waits
     expired: bool = False
     refusals: int = 1  # how many refusals, if it is an aggregated one
+    size: int = field(init=False)  # in ordinary records
 
-    @cached_property
-    def size(self) -> int:
-        """In ordinary records. One record fills a commit at most, however large it is, so that none waits for ever."""
-        return _size(self.records) if len(self.records) != 1 else min(_size(self.records), BATCH)
+    def __post_init__(self) -> None:
+        """One record fills a commit at most, however large it is, so that none waits for ever."""
+        self.size = _size(self.records) if len(self.records) != 1 else min(_size(self.records), BATCH)
 
     def succeed(self) -> None:
         if self.committed is not None and not self.committed.done():
@@ -94,11 +93,9 @@ class RecordQueue:
     async def arrival(self, seconds: float) -> None:
         """Wait until a group is queued or `wake` is called, at most this long."""
         if not self._groups:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._arrived.wait()
-            except TimeoutError:
-                return
+            timer = asyncio.get_running_loop().call_later(seconds, self.wake)
+            await self._arrived.wait()
+            timer.cancel()
 
     def wake(self) -> None:
         self._arrived.set()
