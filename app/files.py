@@ -125,6 +125,28 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+class HashedFile(io.RawIOBase):
+    """Hashes what is written to a file from its beginning to its end, so that it need not be read again."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._digest = file, hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        """Of what has been written, in hexadecimal."""
+        return self._digest.hexdigest()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        self._digest.update(data)
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
 def _ends_with_line(handle: int) -> bool:
     size = os.fstat(handle).st_size
     return size == 0 or os.pread(handle, 1, size - 1) == b"\n"

@@ -36,7 +36,7 @@ def part_writer(suffix: str, file: BinaryIO, columns: Sequence[Column]) -> PartW
     return CsvLines(file, columns) if suffix == CSV else ArrowPart(file, columns)
 
 
-def open_output(suffix: str, file: BinaryIO, columns: Sequence[Column]) -> Output:
+def open_output(suffix: str, file: BinaryIO | io.RawIOBase, columns: Sequence[Column]) -> Output:
     return CsvOutput(file, columns) if suffix == CSV else ParquetOutput(file, columns)
 
 
@@ -52,7 +52,7 @@ class CsvLines:
 
 
 class CsvOutput:
-    def __init__(self, file: BinaryIO, columns: Sequence[Column]) -> None:
+    def __init__(self, file: BinaryIO | io.RawIOBase, columns: Sequence[Column]) -> None:
         self._file = file
         file.write(csv_lines([[column.name for column in columns]]))
 
@@ -83,7 +83,7 @@ class ArrowPart:
 class ParquetOutput:
     """A row group for each part."""
 
-    def __init__(self, file: BinaryIO, columns: Sequence[Column]) -> None:
+    def __init__(self, file: BinaryIO | io.RawIOBase, columns: Sequence[Column]) -> None:
         self._pyarrow, parquet = pyarrow_modules()
         texts = [column.name for column in columns if column.kind == "text"]
         self._table = parquet.ParquetWriter(file, _schema(self._pyarrow, columns), use_dictionary=texts)

@@ -12,6 +12,7 @@ rows cost the least for each row.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +34,13 @@ from app.formats.table_files import Flat
 from app.inference.answer_output import AnswerOutput
 from app.inference.executor import LoadedModel
 from app.inference.scoring import score_columns
-from app.runtime.runtime import Runtime
 from app.schemas.answers import BatchError, ItemError
 from app.schemas.request_columns import Coded, RequestColumns
 from app.schemas.requests import CURRENT
 from app.schemas.validation import field_error
+
+if TYPE_CHECKING:
+    from app.runtime.runtime import Runtime  # with the database, which a worker of a file does without
 
 SiteVersion = tuple[str, str]
 Rows = NDArray[np.intp]
@@ -46,7 +49,7 @@ Rows = NDArray[np.intp]
 class BlockModels:
     """The models of one batch or file: "current" is resolved once, when this is made."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: "Runtime") -> None:
         self._loaded = runtime.loaded_models
         self._current = dict(runtime.loaded_models.current)
         self._found: dict[SiteVersion, LoadedModel | FieldError] = {}
