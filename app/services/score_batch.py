@@ -15,12 +15,13 @@ from app.audit.recorded_request import recorded_columns
 from app.audit.records import NewRecord
 from app.domain.card import ModelRef
 from app.errors import FieldError, InvalidInput, LineTooLong, MalformedJson
+from app.files import csv_lines
 from app.formats import strict_json
 from app.formats.block_columns import distinct, same
 from app.formats.csv_stream import CsvStream, Record, columns_of, header_errors
 from app.formats.response import encode, provenance
 from app.formats.score_table import COLUMNS, validate_table
-from app.formats.table_parts import csv_lines, csv_of
+from app.formats.table_parts import csv_of
 from app.inference.executor import LoadedModel
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
