@@ -60,14 +60,14 @@ class Batch:
 
     async def score(self, validate: Callable[[], RequestColumns], write: Callable[[ScoredBlock, int], T]) -> T:
         """Validate, score and record one block, and return what `write` makes of it. Raises AuditUnavailable."""
-        lane, first = self._runtime.batches, self.seen
-        requests = await lane.run(validate)
+        batch_thread, first = self._runtime.batches, self.seen
+        requests = await batch_thread.run(validate)
         models = await self._models.find(requests)
-        block = await lane.run(partial(score_block, requests, models))
+        block = await batch_thread.run(partial(score_block, requests, models))
         for group in block.groups:
             self._number(group.model)
-        written, records = await lane.run(lambda: (write(block, first), list(self.records(block, first))))
-        async with lane.recording:
+        written, records = await batch_thread.run(lambda: (write(block, first), list(self.records(block, first))))
+        async with batch_thread.recording:
             for some in await self._groups(records):
                 await self._runtime.writer.write(some)
         self._count(block)
