@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
+from app.files import csv_lines
 from app.formats.score_table import CELL_SEPARATOR, FIELDS, KNOWN
 from app.formats.table_files import CSV, pyarrow_modules
-from app.formats.table_parts import csv_lines
 
 ARROW_TYPES = {"number": "float64", "text": "string", "choice": "string", "flag": "bool"}
 EXAMPLE: tuple[Mapping[str, Any], ...] = (

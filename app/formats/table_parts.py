@@ -4,7 +4,6 @@ The parts of a CSV are its lines without the header; those of Parquet are Arrow 
 to read than Parquet.
 """
 
-import csv
 import io
 from collections.abc import Iterable, Sequence
 from shutil import copyfileobj
@@ -15,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from app.files import csv_lines
 from app.formats.table_files import CSV, Column, Flat, pyarrow_modules
 
 ARROW_TYPES = {"text": "string", "number": "float64", "integer": "int64"}
@@ -107,12 +107,6 @@ def _cells(column: NDArray[Any]) -> Sequence[object]:
         cells: Sequence[object] = column.tolist()
         return cells
     return msgspec.json.encode(column.tolist())[1:-1].replace(b"null", b"").decode().split(",") if column.size else []
-
-
-def csv_lines(records: Iterable[Sequence[object]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(records)
-    return text.getvalue().encode()
 
 
 def _schema(pyarrow: ModuleType, columns: Sequence[Column]) -> Any:

@@ -18,7 +18,7 @@ from app.audit.records import NewRecord
 from app.database.records import Filter
 from app.domain.card import ModelRef
 from app.errors import FileExists, InvalidTable, NormalcyError
-from app.files import HashedFile, publish_file
+from app.files import HashedFile, publish_file, scratch_file
 from app.formats import table_files
 from app.formats.score_table import ERROR_COLUMNS, SCORE_COLUMNS
 from app.formats.table_parts import open_output
@@ -26,7 +26,7 @@ from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.services.score_file import work_folder
 from app.services.score_file.parts import Job, Source, inspect_source
-from app.services.score_file.work_folder import Manifest, Receipt, errors_name, scores_name, whole_file
+from app.services.score_file.work_folder import Manifest, Receipt, errors_name, scores_name
 from app.services.score_file.workers import ThisProcess, Workers, cluster, local_processes
 
 Report = Callable[[int, int], None]  # rows that are done, and all rows
@@ -181,8 +181,8 @@ def assemble(job: Job, receipts: Iterable[Receipt]) -> Assembled:
     folder, succeeded, failed = job.folder, 0, 0
     used: set[ModelRef] = set()
     with (
-        whole_file(folder / SCORES) as score_file,
-        whole_file(folder / ERRORS) as error_file,
+        scratch_file(folder / SCORES) as score_file,
+        scratch_file(folder / ERRORS) as error_file,
     ):
         hashed_scores, hashed_errors = HashedFile(score_file), HashedFile(error_file)
         with (
