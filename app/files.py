@@ -1,7 +1,7 @@
-"""Files: written whole or not at all, and CSV read strictly.
+"""Files: written whole or not at all; CSV, read strictly.
 
 `new_file` refuses a name that is taken; `create_file` leaves an existing file alone; `replace_file` replaces it;
-`publish_file` gives a finished file its name.
+`publish_file` gives a finished file its name. `scratch_file` is for what may be lost with the machine.
 """
 
 import csv
@@ -11,7 +11,7 @@ import io
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -54,12 +54,21 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+@contextmanager
+def scratch_file(path: Path) -> Iterator[BinaryIO]:
+    """Appears under its name when the block succeeds, but perhaps not on disk; readable by its owner alone."""
+    with _temporary_file(path) as (temporary, file):
+        yield file
+        file.close()
+        os.replace(temporary, path)
+
+
 def create_file(path: Path, content: bytes) -> None:
     """On disk (synchronised) under its name, unless there is a file already; readable by its owner alone.
 
     Of several processes at once, one creates it, and no other ever sees a part of it. Needs hard links.
     """
-    with _temporary_file(path, content) as temporary, suppress(FileExistsError):
+    with _synchronised_file(path, content) as temporary, suppress(FileExistsError):
         os.link(temporary, path)
 
 
@@ -98,7 +107,7 @@ def append_line(path: Path, line: bytes) -> None:
 
 def replace_file(path: Path, content: bytes) -> None:
     """On disk (synchronised) under its name, or not at all; readable by its owner alone."""
-    with _temporary_file(path, content) as temporary:
+    with _synchronised_file(path, content) as temporary:
         os.replace(temporary, path)
 
 
@@ -125,6 +134,28 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+class HashedFile(io.RawIOBase):
+    """Hashes what is written to a file from its beginning to its end, so that it need not be read again."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._digest = file, hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        """Of what has been written, in hexadecimal."""
+        return self._digest.hexdigest()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        self._digest.update(data)
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
 def _ends_with_line(handle: int) -> bool:
     size = os.fstat(handle).st_size
     return size == 0 or os.pread(handle, 1, size - 1) == b"\n"
@@ -137,15 +168,22 @@ def _write_all(handle: int, content: bytes) -> None:
 
 
 @contextmanager
-def _temporary_file(path: Path, content: bytes) -> Iterator[Path]:
-    """A file beside `path` with this content, for this block."""
+def _synchronised_file(path: Path, content: bytes) -> Iterator[Path]:
+    """A file beside `path` with this content, on disk, for this block."""
+    with _temporary_file(path) as (temporary, file):
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+        yield temporary
+
+
+@contextmanager
+def _temporary_file(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """An empty file beside `path`, removed at the end of the block unless it has got another name."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        yield temporary
+        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as file:
+            yield temporary, file
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -195,6 +233,13 @@ class CsvRecords:
                 yield part
             self._is_line_end = True
             yield from parts[-1:]
+
+
+def csv_lines(records: Iterable[Sequence[object]]) -> bytes:
+    """Lone surrogates, which only damaged rows of the audit contain, are escaped."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(records)
+    return text.getvalue().encode("utf-8", "backslashreplace")
 
 
 def decimal_number(text: str) -> float | None:

@@ -29,8 +29,8 @@ SIGNED_FILES = "signed-*.jsonl"
 class CheckpointLog:
     """Where signed checkpoints go besides the database."""
 
-    def __init__(self, data_dir: Path, also: str = "") -> None:
-        self._folder, self._also = data_dir / FOLDER, also
+    def __init__(self, data_dir: Path, extra_file: str = "") -> None:
+        self._folder, self._extra_file = data_dir / FOLDER, extra_file
 
     def append(self, row: CheckpointRow) -> None:
         """Raises OSError if a file cannot be written."""
@@ -38,11 +38,11 @@ class CheckpointLog:
         structlog.get_logger("audit").info("signed audit checkpoint", signed=line.decode().strip())
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         append_line(self._folder / f"signed-{read_body(row.body).at[:7]}.jsonl", line)
-        if self._also == STANDARD_OUTPUT:
+        if self._extra_file == STANDARD_OUTPUT:
             sys.stdout.write(line.decode())
             sys.stdout.flush()
-        elif self._also:
-            append_line(Path(self._also), line)
+        elif self._extra_file:
+            append_line(Path(self._extra_file), line)
 
     def latest_hash(self, database: str) -> str:
         """The hash of the last checkpoint of this database in the newest file that has one; zeros if there is none."""

@@ -52,7 +52,7 @@ class Change:
 
 
 @asynccontextmanager
-async def changing(database: Database, author: Author) -> AsyncIterator[Change]:
+async def open_change(database: Database, author: Author) -> AsyncIterator[Change]:
     """Committed at the end of the block; then what was signed is written to the files."""
     async with database.writing() as connection:
         change = Change(connection, author)

@@ -121,22 +121,26 @@ def encrypt(record: NewRecord, keys: Mapping[str, DataKey]) -> Iterator[NewRecor
     owners, output = owners_of(record), record.output or {}
     if len(set(owners)) == 1:
         sealed = _seal(keys[owners[0]], record.input, record.output)
-        yield replace(record, input={ENCRYPTED: sealed}, output=_kept(output))
+        yield replace(record, input={ENCRYPTED: sealed}, output=_clear_output(output))
         return
-    given, said, items = (msgspec.json.decode(msgspec.json.encode(v)) for v in (record.input, output, output[ITEMS]))
-    parts = [_seal(keys[owner], *each) for owner, each in zip(owners, contents(given, said), strict=True)]
+    plain = (record.input, output, output[ITEMS])
+    recorded_input, recorded_output, items = (msgspec.json.decode(msgspec.json.encode(value)) for value in plain)
+    item_contents = contents(recorded_input, recorded_output)
+    parts = [_seal(keys[owner], *each) for owner, each in zip(owners, item_contents, strict=True)]
     for start in range(0, len(parts), BLOCK_ITEMS):
         some = items[start : start + BLOCK_ITEMS]
         sealed_items = {ENCRYPTED: parts[start : start + BLOCK_ITEMS]}
         yield replace(record, item=some[0], input=sealed_items, output={ITEMS: some})
 
 
-def _kept(output: Mapping[str, Any]) -> Json | None:
+def _clear_output(output: Mapping[str, Any]) -> Json | None:
+    """What stays in clear."""
     return {ITEMS: output[ITEMS]} if ITEMS in output else None
 
 
-def _seal(key: DataKey, given: object, said: object) -> Json:
-    content = deflate(msgspec.json.encode({"input": given, "output": said}, order="sorted"))
+def _seal(key: DataKey, recorded_input: object, recorded_output: object) -> Json:
+    text = msgspec.json.encode({"input": recorded_input, "output": recorded_output}, order="sorted")
+    content = deflate(text)
     return {DATA_KEY: key.key_id, TEXT: base64.b64encode(key.seal(content, OF_RECORD)).decode()}
 
 
@@ -154,7 +158,7 @@ class FoundKeys:
             return {"content": "clear", **payload}
         key_id = _key_id(sealed)
         content: Content = "erased" if key_id in self.erased else "unreadable"
-        hidden = {**payload, "input": None, "output": _kept(payload.get("output") or {}), "content": content}
+        hidden = {**payload, "input": None, "output": _clear_output(payload.get("output") or {}), "content": content}
         try:
             text = base64.b64decode(sealed[TEXT], validate=True)
             opened = msgspec.json.decode(inflate(self.keys[key_id].open(text, OF_RECORD)))  # type: ignore[index]

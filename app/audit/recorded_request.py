@@ -103,5 +103,6 @@ def _stated(convention: Convention) -> dict[str, str]:
 
 
 def request_from_record(site: str, record: Json) -> SiteRequest:
-    """The request that was recorded, without its patient reference."""
-    return parse(ScoreRequest, {name: value for name, value in record.items() if name != SUBJECT}).for_site(site)
+    """The request that was recorded, without its patient reference. A column has null where a field was not sent."""
+    given = {name: value for name, value in record.items() if name != SUBJECT and value is not None}
+    return parse(ScoreRequest, given).for_site(site)

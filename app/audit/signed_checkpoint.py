@@ -95,19 +95,21 @@ class Signer:
         earliest, end = timestamp(self._last - INTERVAL), timestamp(self._last + INTERVAL)
         return not all(earliest <= at < end for at in times)
 
-    def written(self, ends: Sequence[OwnEnd], now: datetime, *with_it: CheckpointRow) -> CheckpointRow:
-        """`with_it`: one that is committed in the same transaction."""
-        previous = checkpoint_hash(with_it[-1].body) if with_it else self._previous
+    def written(self, ends: Sequence[OwnEnd], now: datetime, *committed_with: CheckpointRow) -> CheckpointRow:
+        """`committed_with`: one that is committed in the same transaction."""
+        previous = checkpoint_hash(committed_with[-1].body) if committed_with else self._previous
         return self._sign("written", ends, now, previous)
 
     def found(self, heads: Sequence[ChainHead], now: datetime) -> CheckpointRow:
         return self._sign("found", [OwnEnd(head) for head in heads], now, self._previous)
 
-    def retired(self, heads: Sequence[ChainHead], now: datetime, with_it: CheckpointRow) -> CheckpointRow:
-        """`with_it`: the one before it, committed in the same transaction."""
-        return self._sign("retired", [OwnEnd(head, closed=True) for head in heads], now, checkpoint_hash(with_it.body))
+    def retired(self, heads: Sequence[ChainHead], now: datetime, committed_with: CheckpointRow) -> CheckpointRow:
+        """`committed_with`: the one before it, committed in the same transaction."""
+        return self._sign(
+            "retired", [OwnEnd(head, closed=True) for head in heads], now, checkpoint_hash(committed_with.body)
+        )
 
-    def vouch_for(self, public_key: bytes, now: datetime) -> CheckpointRow:
+    def sign_public_key(self, public_key: bytes, now: datetime) -> CheckpointRow:
         return self._sign("key", [], now, self._previous, public_key.hex())
 
     def confirm(self, row: CheckpointRow) -> None:

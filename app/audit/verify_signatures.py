@@ -81,7 +81,7 @@ class SignatureLedger:
     _hashes: dict[str, set[str]] = field(default_factory=dict)  # by source
     _previous: dict[str, str] = field(default_factory=dict)  # what must exist, and who refers to it
 
-    def trust_vouched(self, rows: Iterable[CheckpointRow]) -> None:
+    def trust_signed_keys(self, rows: Iterable[CheckpointRow]) -> None:
         """Keys that trusted keys vouch for, in whichever order."""
         vouching = [row for row in rows if row.kind == "key"]
         while True:
@@ -190,7 +190,7 @@ class SignatureLedger:
 async def retired_ends(connection: Connection, keys: Iterable[PublicKey]) -> dict[UUID, ChainHead]:
     """The ends of the chains that these keys, and those that they vouch for, signed as retired."""
     ledger = SignatureLedger(by_id(keys))
-    ledger.trust_vouched([row async for row in stream_checkpoints(connection, "key")])
+    ledger.trust_signed_keys([row async for row in stream_checkpoints(connection, "key")])
     async for row in stream_checkpoints(connection, "retired"):
         ledger.add(row)
     return ledger.retired

@@ -20,9 +20,8 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -58,11 +57,11 @@ class Group:
     committed: asyncio.Future[None] | None  # None: no request waits
     expired: bool = False
     refusals: int = 1  # how many refusals, if it is an aggregated one
+    size: int = field(init=False)  # in ordinary records
 
-    @cached_property
-    def size(self) -> int:
-        """In ordinary records."""
-        return sum(1 + len(record.payload) // SIZE_BYTES for record in self.records)
+    def __post_init__(self) -> None:
+        """One record fills a commit at most, however large it is, so that none waits for ever."""
+        self.size = _size(self.records) if len(self.records) != 1 else min(_size(self.records), BATCH)
 
     def succeed(self) -> None:
         if self.committed is not None and not self.committed.done():
@@ -94,11 +93,9 @@ class RecordQueue:
     async def arrival(self, seconds: float) -> None:
         """Wait until a group is queued or `wake` is called, at most this long."""
         if not self._groups:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._arrived.wait()
-            except TimeoutError:
-                return
+            timer = asyncio.get_running_loop().call_later(seconds, self.wake)
+            await self._arrived.wait()
+            timer.cancel()
 
     def wake(self) -> None:
         self._arrived.set()
@@ -196,16 +193,31 @@ class AuditWriter:
         Raises AuditUnavailable otherwise, never later than the deadline. If the caller is cancelled, the records are
         still written.
         """
+        encoded = [encode(record) for record in records]
+        await self._write(encoded, deadline)
+        return tuple(record.record_id for record in encoded)
+
+    async def write_in_parts(self, records: Sequence[NewRecord]) -> None:
+        """As `write`, of any number of records: as many in one commit as fit, one commit after the other."""
+        part: list[Record] = []
+        for record in map(encode, records):
+            if part and _size([*part, record]) > BATCH:
+                await self._write(part, None)
+                part = []
+            part.append(record)
+        if part:
+            await self._write(part, None)
+
+    async def _write(self, records: Sequence[Record], deadline: float | None) -> None:
         loop = asyncio.get_running_loop()
         committed = loop.create_future()
-        group = Group([encode(record) for record in records], committed)
+        group = Group(records, committed)
         self._admit(group)
         timer = loop.call_at(loop.time() + self.budget_seconds if deadline is None else deadline, group.expire)
         try:
             await committed
         finally:
             timer.cancel()
-        return tuple(record.record_id for record in group.records)
 
     def offer(self, record: NewRecord, refusals: int = 1) -> bool:
         """Best effort, for refusals: never waits; returns False, without queueing it, if the queue is half full."""
@@ -384,6 +396,10 @@ class AuditWriter:
             if group.committed is None:
                 self._metrics.audit_dropped.inc(group.refusals)
             group.fail()
+
+
+def _size(records: Sequence[Record]) -> int:
+    return sum([1 + len(record.payload) // SIZE_BYTES for record in records])
 
 
 def _plan(head: ChainHead | None, records: list[Record], now: datetime, facts: dict[str, Any]) -> Plan:

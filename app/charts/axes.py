@@ -15,7 +15,7 @@ COMPACT_BELOW = 480  # px
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ChartStyle:
     """How a picture is drawn; never what it shows."""
 
     width: int = 640  # px that it is laid out for; type sizes do not change with it
@@ -60,7 +60,7 @@ def padded(low: float, high: float, share: float = 0.06, least: float = 1.0) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ChartTexts:
     """All text around a picture."""
 
     title: str
@@ -89,19 +89,19 @@ class Box:
         return self.bottom - self.top
 
 
-def framed(
-    look: Look, words: Words, plot_height: float, left: float = 0.0, right: float = 0.0, gap: float = 30.0
+def framed_canvas(
+    style: ChartStyle, texts: ChartTexts, plot_height: float, left: float = 0.0, right: float = 0.0, gap: float = 30.0
 ) -> tuple[Canvas, Box]:
     """A canvas with its texts, as high as they need, and the box for the plot; `gap` is the space above the box."""
-    inner = look.width - 2 * EDGE
-    above = list(wrapped(words.subtitle, inner))
-    titles = list(wrapped(words.title, inner, 16))
-    warning = [line for text in (*words.verdicts, words.warning) for line in wrapped(text, inner)]
-    below = [*wrapped(words.notes, inner), *wrapped(words.model, inner)]
+    inner = style.width - 2 * EDGE
+    above = list(wrapped(texts.subtitle, inner))
+    titles = list(wrapped(texts.title, inner, 16))
+    warning = [line for text in (*texts.verdicts, texts.warning) for line in wrapped(text, inner)]
+    below = [*wrapped(texts.notes, inner), *wrapped(texts.model, inner)]
     top = EDGE + 20 * len(titles) + LINE * (len(above) + len(warning)) + gap
     bottom = top + plot_height
     height = bottom + 50 + LINE * len(below) + EDGE - 6
-    canvas = Canvas(look.width, round(height), theme(look.theme))
+    canvas = Canvas(style.width, round(height), theme(style.theme))
     canvas.plot = (top - gap, bottom + 44)
     y = EDGE + 12
     for text in titles:
@@ -115,7 +115,7 @@ def framed(
         y += LINE
     for k, text in enumerate(below):
         canvas.text("nc-muted", EDGE, bottom + 62 + LINE * k, text)
-    return canvas, Box(EDGE + left, top, look.width - EDGE - right, bottom)
+    return canvas, Box(EDGE + left, top, style.width - EDGE - right, bottom)
 
 
 def draw_x_axis(canvas: Canvas, box: Box, x: Scale, title: str, decimals: int = 0) -> None:

@@ -13,10 +13,11 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from app.charts.axes import EDGE, Box, Look, Scale, Words, draw_x_axis, draw_y_axis, framed
+from app.charts.axes import EDGE, Box, ChartStyle, ChartTexts, Scale, draw_x_axis, draw_y_axis, framed_canvas
 from app.charts.svg import Canvas, line_path
 from app.charts.wording import model_caption, model_warning, sentences, short, signed, site_title
 from app.domain.card import EVERYBODY, Gate, ModelCard, Range, TailCheck, tail_gate
+from app.formats.summaries import capitalised
 from app.maths.statistics import count_limits
 from app.schemas.answers import ModelProvenance
 from app.schemas.charts import MapGrid
@@ -65,61 +66,61 @@ class _Row:
         return f"{self.whole.low:.4g} to {self.whole.high:.4g} {self.unit}{middle}"
 
 
-def card_words(card: ModelCard, title: str, subtitle: str, notes: str) -> Words:
+def card_texts(card: ModelCard, title: str, subtitle: str, notes: str) -> ChartTexts:
     """The texts around a picture of a card."""
     model = f"Model {card.site} {card.version}, cohort “{card.cohort.name}” (n = {card.cohort.size})."
     warning = SIMULATED if card.cohort.is_simulated else ""
-    return Words(f"{card.site} {card.version}: {title}", subtitle, notes, model, warning)
+    return ChartTexts(f"{card.site} {card.version}: {title}", subtitle, notes, model, warning)
 
 
-def draw_counts(data: CohortData, look: Look) -> str:
+def draw_counts(data: CohortData, style: ChartStyle) -> str:
     """How many people there are of each sex and age band."""
     groups = [tails for tails in data.card.calibration.tails if tails.group != EVERYBODY]
     cohort = data.card.cohort
     subtitle = f"{cohort.size} people: {cohort.men} male, {cohort.women} female."
-    words = card_words(data.card, "who is in the cohort", subtitle, "")
+    texts = card_texts(data.card, "who is in the cohort", subtitle, "")
     step = LABEL + BAR + 6
-    canvas, box = framed(look, words, step * len(groups), gap=18.0)
+    canvas, box = framed_canvas(style, texts, step * len(groups), gap=18.0)
     x = Scale(0.0, 1.08 * max(group.people for group in groups), box.left, box.right)
     for k, group in enumerate(groups):
         top = box.top + step * k
-        canvas.text("nc-text", box.left, top + 13, _begun(group.group))
+        canvas.text("nc-text", box.left, top + 13, capitalised(group.group))
         share = f"{group.people} ({100 * group.people / cohort.size:.0f}%)"
         canvas.text("nc-muted", box.right, top + 13, share, "end")
         canvas.rect("nc-band nc-band-68", x(0.0), top + LABEL, x(group.people) - x(0.0), BAR, radius=2)
     draw_x_axis(canvas, box, x, "people")
-    described = [f"{_begun(group.group)}: {group.people} people." for group in groups]
-    return canvas.render("cohort", words.title, sentences([words.subtitle, *described]))
+    described = [f"{capitalised(group.group)}: {group.people} people." for group in groups]
+    return canvas.render("cohort", texts.title, sentences([texts.subtitle, *described]))
 
 
-def draw_ranges(data: CohortData, look: Look) -> str:
+def draw_ranges(data: CohortData, style: ChartStyle) -> str:
     """Each range with its ends, the mean and one standard deviation."""
     rows = list(_rows(data))
-    words = card_words(
+    texts = card_texts(
         data.card,
         "ages and body sizes of the cohort",
         f"{data.card.cohort.size} people. Bars: smallest to largest.",
         f"Darker: mean ± 1 standard deviation; for age, the middle 98%. Dot: mean. {NOT_STORED}",
     )
     step = LABEL + BAR + 8
-    canvas, box = framed(look, words, step * len(rows) - 56)  # no axis below: its height is for the rows
+    canvas, box = framed_canvas(style, texts, step * len(rows) - 56)  # no axis below: its height is for the rows
     for k, row in enumerate(rows):
         _draw_row(canvas, box, row, box.top - 14 + step * k)
     described = [f"{row.label}: {row.numbers}." for row in rows]
-    return canvas.render("ranges", words.title, sentences([words.subtitle, *described, NOT_STORED]))
+    return canvas.render("ranges", texts.title, sentences([texts.subtitle, *described, NOT_STORED]))
 
 
-def draw_widths(data: CohortData, look: Look) -> str:
+def draw_widths(data: CohortData, style: ChartStyle) -> str:
     """How sure a score of 2 would be for the people of the cohort: W2, with the limits of reliability."""
     quantiles, limits = data.card.width_quantiles, data.card.reliability
     middle, largest = quantiles[len(quantiles) // 2], quantiles[-1]
-    words = card_words(
+    texts = card_texts(
         data.card,
         "how sure scores are in the cohort",
         f"W2, the width of the 95% interval at a score of 2, of {data.card.cohort.size} people.",
         f"Median {middle:.2f}, largest {largest:.2f}. Dashed: limits of the verdicts.",
     )
-    canvas, box = framed(look, words, 200.0, 34.0)
+    canvas, box = framed_canvas(style, texts, 200.0, 34.0)
     last = math.ceil(max(largest, limits.width_not_reliable) / BIN + 1)
     shares = [_share_below(quantiles, BIN * (k + 1)) - _share_below(quantiles, BIN * k) for k in range(last)]
     x, y = Scale(0.0, BIN * last, box.left, box.right), Scale(0.0, 110.0 * max(shares), box.bottom, box.top)
@@ -135,7 +136,7 @@ def draw_widths(data: CohortData, look: Look) -> str:
     draw_x_axis(canvas, box, x, "W2", 1)
     beyond = 100.0 * (1.0 - _share_below(quantiles, limits.width_caution))
     above = f"{beyond:.1f}% of the cohort are above the limit of caution."
-    return canvas.render("widths", words.title, sentences([words.subtitle, words.notes, above]))
+    return canvas.render("widths", texts.title, sentences([texts.subtitle, texts.notes, above]))
 
 
 def _rows(data: CohortData) -> Iterator[_Row]:
@@ -175,21 +176,17 @@ def _share_below(quantiles: Sequence[float], value: float) -> float:
     return float(np.interp(value, quantiles, np.linspace(0.0, 1.0, len(quantiles)), left=0.0, right=1.0))
 
 
-def _begun(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def draw_pit(card: ModelCard, look: Look) -> str:
+def draw_pit(card: ModelCard, style: ChartStyle) -> str:
     """Where held-out people fall in their own predictive distribution; flat is calibrated."""
     deciles, people = card.calibration.pit_deciles, card.cohort.size
     low, high = (100.0 * count / people for count in count_limits(people, 1.0 / len(deciles), BY_CHANCE))
-    words = card_words(
+    texts = card_texts(
         card,
         "calibration (PIT)",
         f"{people} people, each predicted by a model trained without them ({card.calibration.folds} folds).",
         "Flat is ideal (line). Dashed: 95% of the bars lie between these by chance.",
     )
-    canvas, box = framed(look, words, 210.0, 34.0)
+    canvas, box = framed_canvas(style, texts, 210.0, 34.0)
     shares = [100.0 * share for share in deciles]
     x = Scale(0.0, 1.0, box.left, box.right)
     y = Scale(0.0, 1.12 * max(*shares, high), box.bottom, box.top)
@@ -208,13 +205,13 @@ def draw_pit(card: ModelCard, look: Look) -> str:
         f"Shares of people in each tenth of their predictive distribution: {listed}; {ideal:g}% is ideal.",
         f"{outside} of {len(shares)} lie outside {low:.1f}% to {high:.1f}%, which holds 95% by chance.",
     ]
-    return canvas.render("pit", words.title, sentences([words.subtitle, *described]))
+    return canvas.render("pit", texts.title, sentences([texts.subtitle, *described]))
 
 
-def draw_tails(card: ModelCard, gates: Sequence[Gate], look: Look) -> str:
+def draw_tails(card: ModelCard, gates: Sequence[Gate], style: ChartStyle) -> str:
     """People below and above their own central 95% interval, by group; `gates` have the limits of publication."""
     tails = card.calibration.tails
-    words = card_words(
+    texts = card_texts(
         card,
         "people outside their 95% interval",
         f"{card.cohort.size} people, each predicted by a model trained without them; 2.5% on either side is ideal.",
@@ -223,7 +220,7 @@ def draw_tails(card: ModelCard, gates: Sequence[Gate], look: Look) -> str:
     )
     limits = {gate.name: gate for gate in gates}
     step = LABEL + 2 * TAIL + 10
-    canvas, box = framed(look, words, step * len(tails), gap=18.0)
+    canvas, box = framed_canvas(style, texts, step * len(tails), gap=18.0)
     largest = max(
         [share for one in tails for share in (one.below, one.above)] + [gate.high for gate in _tail_gates(gates)]
     )
@@ -232,7 +229,7 @@ def draw_tails(card: ModelCard, gates: Sequence[Gate], look: Look) -> str:
         _draw_group(canvas, box, x, box.top + step * k, group, limits)
     draw_x_axis(canvas, box, x, "people, %")
     described = [f"{_name(one)}: {100 * one.below:.1f}% below, {100 * one.above:.1f}% above." for one in tails]
-    return canvas.render("tails", words.title, sentences([words.subtitle, *described]))
+    return canvas.render("tails", texts.title, sentences([texts.subtitle, *described]))
 
 
 def _draw_group(canvas: Canvas, box: Box, x: Scale, top: float, group: TailCheck, limits: dict[str, Gate]) -> None:
@@ -256,7 +253,7 @@ def _tail_gates(gates: Sequence[Gate]) -> list[Gate]:
 
 
 def _name(group: TailCheck) -> str:
-    name = "Everybody" if group.group == EVERYBODY else _begun(group.group)
+    name = "Everybody" if group.group == EVERYBODY else capitalised(group.group)
     return f"{name}, {group.people}"
 
 
@@ -269,16 +266,16 @@ class MapData:
     model: ModelProvenance
 
 
-def draw_reliability_map(data: MapData, look: Look) -> str:
+def draw_reliability_map(data: MapData, style: ChartStyle) -> str:
     """How wide the interval of a score is, over age and body surface area."""
     title = f"{site_title(data.site)}: reliability map"
     notes = (
         "Outlined: verdict ok; outside it: caution. Grey: not reliable, no score. "
         f"Height and weight at the median body mass index for age. {data.grid.bmi_source}"
     )
-    words = Words(title, _map_subtitle(data), notes, model_caption(data.model), model_warning(data.model))
-    canvas, box = framed(look, words, min(max(0.5 * look.width, 230.0), 420.0), 30.0, 4.0, gap=76.0)
-    _draw_key(canvas, box)
+    texts = ChartTexts(title, _map_subtitle(data), notes, model_caption(data.model), model_warning(data.model))
+    canvas, box = framed_canvas(style, texts, min(max(0.5 * style.width, 230.0), 420.0), 30.0, 4.0, gap=76.0)
+    _draw_legend(canvas, box)
     x_edges = _cell_edges(data.grid.age_years, box.left, box.right)
     y_edges = _cell_edges(data.grid.bsa_m2, box.bottom, box.top)
     _draw_cells(canvas, data.grid, x_edges, y_edges)
@@ -299,7 +296,7 @@ def _cell_scale(centres: Sequence[float], edges: Sequence[float]) -> Scale:
     return Scale(centres[0], centres[-1], edges[0] + half, edges[-1] - half)
 
 
-def _draw_key(canvas: Canvas, box: Box) -> None:
+def _draw_legend(canvas: Canvas, box: Box) -> None:
     size = min(SWATCH, (canvas.width - 2 * EDGE) / (len(BREAKS) + 1))
     y = box.top - 62
     for level in range(len(BREAKS) + 1):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from app.charts.axes import EDGE, Box, Look, Scale, Words, draw_x_axis, framed, padded
+from app.charts.axes import EDGE, Box, ChartStyle, ChartTexts, Scale, draw_x_axis, framed_canvas, padded
 from app.charts.label_strip import StripLabel, draw_strip, strip_height
 from app.charts.svg import Canvas, area_path, line_path
 from app.charts.wording import (
@@ -44,7 +44,7 @@ class DensityData:
         return verdict_text(self.reliability, is_scored=True)
 
 
-def draw_density(data: DensityData, look: Look) -> str:
+def draw_density(data: DensityData, style: ChartStyle) -> str:
     title = f"{site_title(data.site)}: normalcy score"
     subtitle = f"{score_text(data.score)}, {interval_text(data.score.hdi)}."
     ns, density = data.density.ns, data.density.density
@@ -52,7 +52,7 @@ def draw_density(data: DensityData, look: Look) -> str:
     within = [each for each in data.score.exceedance if first <= each.threshold <= last]
     beyond = [each for each in data.score.exceedance if each not in within]
     has_usual = first < USUAL[1] and last > USUAL[0]
-    words = Words(
+    texts = ChartTexts(
         title,
         subtitle,
         _notes(data, beyond, has_usual),
@@ -60,8 +60,8 @@ def draw_density(data: DensityData, look: Look) -> str:
         model_warning(data.model),
         [data.verdict],
     )
-    labels_above = strip_height([_beyond(each) for each in within], look.width - 2 * EDGE)
-    canvas, box = framed(look, words, look.plot_height, gap=max(8.0 + labels_above, LEAST_GAP))
+    labels_above = strip_height([_beyond(each) for each in within], style.width - 2 * EDGE)
+    canvas, box = framed_canvas(style, texts, style.plot_height, gap=max(8.0 + labels_above, LEAST_GAP))
     x = Scale(first, last, box.left, box.right)
     y = Scale(0.0, 1.12 * max(density), box.bottom, box.top)
     if has_usual:
@@ -86,11 +86,11 @@ def draw_density(data: DensityData, look: Look) -> str:
     return canvas.render("density", title, _description(data))
 
 
-def draw_no_density(site: str, reliability: Reliability, model: ModelProvenance, look: Look) -> str:
+def draw_no_density(site: str, reliability: Reliability, model: ModelProvenance, style: ChartStyle) -> str:
     """What an embedder gets where the score is withheld: the same frame, without any number."""
     title, verdict = f"{site_title(site)}: no score", verdict_text(reliability, is_scored=False)
-    words = Words(title, WITHHELD, "", model_caption(model), model_warning(model), [verdict])
-    canvas, box = framed(look, words, 120.0, gap=12.0)
+    texts = ChartTexts(title, WITHHELD, "", model_caption(model), model_warning(model), [verdict])
+    canvas, box = framed_canvas(style, texts, 120.0, gap=12.0)
     canvas.rect("nc-usual", box.left, box.top, box.width, box.height, radius=6)
     canvas.text("nc-text", box.left + box.width / 2, box.top + box.height / 2 + 4, "no score", "middle")
     return canvas.render("density", title, sentences([WITHHELD, verdict, model_caption(model), model_warning(model)]))

@@ -4,7 +4,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from app.charts.axes import Box, Look, Scale, Words, draw_x_axis, draw_y_axis, framed, padded, spread_labels, text_width
+from app.charts.axes import (
+    Box,
+    ChartStyle,
+    ChartTexts,
+    Scale,
+    draw_x_axis,
+    draw_y_axis,
+    framed_canvas,
+    padded,
+    spread_labels,
+    text_width,
+)
 from app.charts.svg import Canvas, area_path, line_path
 from app.charts.theme import TEXT_SIZE
 from app.charts.wording import (
@@ -30,7 +41,7 @@ GAP_LABEL = "no score here"
 UNSURE = "Shaded ages: the model is less sure (caution)."
 LABEL_GAP = 15.0
 FEWEST_PIXELS = 50.0  # of a shaded run, to be labelled
-BARB = 5.0  # half the length of the ends of the interval's bar
+ERROR_BAR_CAP = 5.0  # half the length of the ends of the interval's bar
 LABEL_HEIGHT, LABEL_CLEAR = 32.0, 3.0  # px, of the patient's label, and from it to any line
 LABEL_OUT = (0.0, 20.0, 40.0, 60.0, 80.0)  # px, how far it may move away from its place beside the point
 
@@ -43,7 +54,7 @@ class LabelPlace:
     right: float
     top: float
     anchor: str
-    is_led: bool  # so far from the point that a line must lead to it
+    has_leader_line: bool  # so far from the point that a line must lead to it
 
     @property
     def bottom(self) -> float:
@@ -84,16 +95,16 @@ class ReferenceData:
         )
 
 
-def draw_reference(data: ReferenceData, look: Look) -> str:
+def draw_reference(data: ReferenceData, style: ChartStyle) -> str:
     title = f"{site_title(data.site)}: diameter for age"
-    words = Words(
+    texts = ChartTexts(
         title, _subtitle(data), _notes(data), model_caption(data.model), model_warning(data.model), [data.verdict]
     )
-    right = 58.0 if look.is_compact else 74.0
+    right = 58.0 if style.is_compact else 74.0
     if data.curves is None:
-        canvas, box = framed(look, words, 120.0, gap=12.0)
+        canvas, box = framed_canvas(style, texts, 120.0, gap=12.0)
     else:
-        canvas, box = framed(look, words, look.plot_height, 26.0, right)
+        canvas, box = framed_canvas(style, texts, style.plot_height, 26.0, right)
     if data.curves is None:
         canvas.rect("nc-usual", box.left, box.top, box.width, box.height, radius=6)
         middle = box.left + box.width / 2
@@ -224,7 +235,7 @@ def _draw_patient(canvas: Canvas, box: Box, x: Scale, y: Scale, data: ReferenceD
         low, high = y(measurement.hdi_mm.low), y(measurement.hdi_mm.high)
         canvas.path("nc-hdi", f"M{at:.1f} {low:.1f}L{at:.1f} {high:.1f}")
         for end in (low, high):
-            canvas.path("nc-hdi", f"M{at - BARB:.1f} {end:.1f}L{at + BARB:.1f} {end:.1f}")
+            canvas.path("nc-hdi", f"M{at - ERROR_BAR_CAP:.1f} {end:.1f}L{at + ERROR_BAR_CAP:.1f} {end:.1f}")
     is_scored = measurement is not None and measurement.score is not None
     canvas.circle("nc-point" if is_scored else "nc-point nc-withheld", at, height, 5.5)
     _label_patient(canvas, box, at, height, data, lines)
@@ -233,10 +244,10 @@ def _draw_patient(canvas: Canvas, box: Box, x: Scale, y: Scale, data: ReferenceD
 def _places(at: float, height: float, width: float, out: float) -> Iterator[LabelPlace]:
     """To the left and to the right, above, below and beside the point, or so far out above and below; a rising curve
     leaves more room above on its left."""
-    is_led = out > 0
-    for top in (height - 35 - out, height + 7 + out, *([] if is_led else [height - LABEL_HEIGHT / 2])):
-        yield LabelPlace(at - 11 - width, at - 11, top, "end", is_led)
-        yield LabelPlace(at + 11, at + 11 + width, top, "start", is_led)
+    has_leader_line = out > 0
+    for top in (height - 35 - out, height + 7 + out, *([] if has_leader_line else [height - LABEL_HEIGHT / 2])):
+        yield LabelPlace(at - 11 - width, at - 11, top, "end", has_leader_line)
+        yield LabelPlace(at + 11, at + 11 + width, top, "start", has_leader_line)
 
 
 def _label_patient(
@@ -250,7 +261,7 @@ def _label_patient(
     inside = [place for place in places if place.is_inside(box)] or places[:1]
     free = next((place for place in inside if place.clearance(lines) >= LABEL_CLEAR), None)
     place = free or max(inside, key=lambda each: each.clearance(lines))
-    if place.is_led:
+    if place.has_leader_line:
         end = place.bottom if place.bottom < height else place.top
         canvas.path("nc-leader", line_path([(at, height), (place.near_end, end)]))
     for k, (name, text) in enumerate(zip(("nc-label", "nc-label-muted"), texts, strict=True)):

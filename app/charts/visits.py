@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.charts.axes import EDGE, Box, Look, Scale, Words, draw_x_axis, draw_y_axis, framed, padded
+from app.charts.axes import EDGE, Box, ChartStyle, ChartTexts, Scale, draw_x_axis, draw_y_axis, framed_canvas, padded
 from app.charts.label_strip import StripLabel, draw_strip, strip_height
 from app.charts.svg import Canvas, line_path
 from app.charts.wording import (
@@ -22,7 +22,7 @@ from app.charts.wording import (
 from app.schemas.answers import ModelProvenance, Reliability, Score
 
 USUAL = (-2.0, 2.0)
-BARB = 4.0
+ERROR_BAR_CAP = 4.0
 LEFT, RIGHT = 26.0, 8.0  # px, beside the plot
 MARKS = {"ok": "", "caution": " †", "not_reliable": " ‡"}  # behind a score
 
@@ -48,16 +48,16 @@ class VisitsData:
     model: ModelProvenance
 
 
-def draw_visits(data: VisitsData, look: Look) -> str:
+def draw_visits(data: VisitsData, style: ChartStyle) -> str:
     title = f"{site_title(data.site)}: scores over age"
     points = sorted(data.points, key=lambda point: point.age_years)
     scored = [(point, point.score) for point in points if point.score is not None]
-    words = Words(
+    texts = ChartTexts(
         title, data.note, _notes(points), model_caption(data.model), model_warning(data.model), _verdicts(scored)
     )
-    labels_above = strip_height([_label(*each) for each in scored], look.width - 2 * EDGE - LEFT - RIGHT)
-    plot_height = min(max(0.45 * look.width, 210.0), 380.0)
-    canvas, box = framed(look, words, plot_height, LEFT, RIGHT, gap=20.0 + labels_above)
+    labels_above = strip_height([_label(*each) for each in scored], style.width - 2 * EDGE - LEFT - RIGHT)
+    plot_height = min(max(0.45 * style.width, 210.0), 380.0)
+    canvas, box = framed_canvas(style, texts, plot_height, LEFT, RIGHT, gap=20.0 + labels_above)
     x, y = _scales(box, points)
     canvas.rect("nc-usual", box.left, y(USUAL[1]), box.width, y(USUAL[0]) - y(USUAL[1]))
     draw_y_axis(canvas, box, y, "")
@@ -89,7 +89,7 @@ def _draw_score(canvas: Canvas, at: float, y: Scale, score: Score, *, is_main: b
     low, high = y(score.hdi.low), y(score.hdi.high)
     canvas.path("nc-hdi", f"M{at:.1f} {low:.1f}L{at:.1f} {high:.1f}")
     for end in (low, high):
-        canvas.path("nc-hdi", f"M{at - BARB:.1f} {end:.1f}L{at + BARB:.1f} {end:.1f}")
+        canvas.path("nc-hdi", f"M{at - ERROR_BAR_CAP:.1f} {end:.1f}L{at + ERROR_BAR_CAP:.1f} {end:.1f}")
     canvas.circle("nc-point" if is_main else "nc-point nc-earlier", at, y(score.expected_ns), 5)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from app.formats.summaries import EVALUATION, SITES, as_given, begun, share, two_digits
+from app.formats.summaries import EVALUATION, SITES, as_given, capitalised, share, two_digits
 from app.schemas.answers import Hdi, ModelProvenance, Reliability, Score
 
 SIMULATED = "simulated"
@@ -14,7 +14,7 @@ def is_simulated(model: ModelProvenance) -> bool:
 
 
 def site_title(site: str) -> str:
-    return begun(SITES[site]) if site in SITES else f"Site {site}"
+    return capitalised(SITES[site]) if site in SITES else f"Site {site}"
 
 
 def model_caption(model: ModelProvenance) -> str:
@@ -31,7 +31,7 @@ def verdict_text(reliability: Reliability, *, is_scored: bool) -> str:
         return ""
     if reliability.verdict == "not_reliable" and is_scored:
         return ON_REQUEST
-    verdict = begun(reliability.verdict.replace("_", " "))
+    verdict = capitalised(reliability.verdict.replace("_", " "))
     return f"{verdict}: {reliability.reasons[0].message}" if reliability.reasons else f"{verdict}."
 
 

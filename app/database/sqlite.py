@@ -8,11 +8,12 @@ import asyncio
 import fcntl
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol, TypeVar
+from queue import SimpleQueue
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from app.database.appender import SQLITE_SETTINGS, STATEMENT_SECONDS, sqlite_problem
@@ -101,10 +102,64 @@ def _filesystem(folder: Path, mounts: str) -> str:
     return max(holding, key=lambda found: found[0], default=(0, ""))[1]
 
 
+class Job(NamedTuple):
+    work: Callable[[], Any]
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[Any]
+
+    def run(self) -> None:
+        if self.done.done():  # given up before it began
+            return
+        try:
+            outcome = self.work()
+        except Exception as error:  # noqa: BLE001 - it belongs to the task that waits
+            outcome = error
+        with suppress(RuntimeError):  # the event loop was closed meanwhile
+            self.loop.call_soon_threadsafe(self.settle, outcome)
+
+    def settle(self, outcome: object) -> None:
+        if self.done.done():
+            return
+        if isinstance(outcome, Exception):
+            self.done.set_exception(outcome)
+        else:
+            self.done.set_result(outcome)
+
+
+class OneThread:
+    """Runs one job after the other. An executor takes twice as long for the way there and back, and a request that is
+    alone waits for both."""
+
+    def __init__(self, name: str) -> None:
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    async def run(self, work: Callable[[], T], seconds: float) -> T:
+        """What `work` returns or raises. Raises TimeoutError after that time; work that has begun goes on."""
+        loop = asyncio.get_running_loop()
+        job = Job(work, loop, loop.create_future())
+        timer = loop.call_later(seconds, job.settle, TimeoutError())
+        self._jobs.put(job)
+        try:
+            result: T = await job.done
+        finally:
+            timer.cancel()
+        return result
+
+    def close(self) -> None:
+        """Ends the thread after its jobs. Does not wait: a disk that hangs must not block the event loop."""
+        self._jobs.put(None)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job.run()
+            del job  # else its records would stay in memory until the next one
+
+
 class SqliteAppender:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="audit-sqlite")
+        self._thread = OneThread("audit-sqlite")
         self._connection: sqlite3.Connection | None = None  # used in the thread only
         self._connected = False
 
@@ -133,12 +188,11 @@ class SqliteAppender:
         self._connected = False
         with suppress(DatabaseUnavailable):
             await self._in_thread(self._close)
-        self._thread.shutdown(wait=False)  # a disk that hangs must not block the event loop
+        self._thread.close()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         try:
-            async with asyncio.timeout(STATEMENT_SECONDS):
-                return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            return await self._thread.run(work, STATEMENT_SECONDS)
         except (sqlite3.Error, OSError) as error:  # TimeoutError is an OSError
             raise DatabaseUnavailable from error
 

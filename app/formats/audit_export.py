@@ -4,12 +4,12 @@ CSV has the whole content of a record, patients' values included; `input` and `o
 because their keys depend on the kind of record. An AuditEvent says who did what, when, with which model.
 """
 
-import csv
-import io
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+
+from app.files import csv_lines
 
 Json = dict[str, Any]
 
@@ -39,7 +39,7 @@ _JSON = ("input", "output")
 
 
 def csv_header() -> bytes:
-    return _csv_line(HEADER)
+    return csv_lines([HEADER])
 
 
 def csv_line(record: Mapping[str, Any]) -> bytes:
@@ -58,17 +58,11 @@ def csv_line(record: Mapping[str, Any]) -> bytes:
         "damaged": "true" if record["damaged"] else None,
         "damage": "{kind}: {detail}".format(**record["damage"]) if record["damaged"] else None,
     }
-    return _csv_line(tuple(cells.get(name) for name in HEADER))
+    return csv_lines([[cells.get(name) for name in HEADER]])
 
 
 def _json(value: object) -> str | None:
     return None if value is None else msgspec.json.encode(value).decode()
-
-
-def _csv_line(cells: tuple[object, ...]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode()
 
 
 DICOM = "http://dicom.nema.org/resources/ontology/DCM"

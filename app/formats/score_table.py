@@ -18,9 +18,9 @@ from app.schemas.request_columns import ABSENT, ID, SITE, RequestColumns, valida
 from app.schemas.requests import ScoreRequest
 from app.schemas.validation import did_you_mean, field_error
 
-BETWEEN = ";"  # elements of one cell
+CELL_SEPARATOR = ";"  # elements of one cell
 RAGGED_ROW = "The row does not have as many cells as the header. Is there a decimal comma where a point is needed?"
-OTHER_SEPARATORS = (BETWEEN, "\t")
+OTHER_SEPARATORS = (CELL_SEPARATOR, "\t")
 OTHER_SEPARATOR = (
     "The columns are separated by semicolons or tabs: save the file with commas between the columns, and with points "
     "in the numbers."
@@ -116,7 +116,7 @@ def _cell(field: FieldSpec | None, cell: object) -> object:
 def _value(field: FieldSpec, cell: object) -> object:
     """Text becomes what the field holds. What cannot is left unchanged, for validation to report."""
     if field.element is not None:
-        parts = [part.strip() for part in cell.split(BETWEEN)] if isinstance(cell, str) else [cell]
+        parts = [part.strip() for part in cell.split(CELL_SEPARATOR)] if isinstance(cell, str) else [cell]
         return cell if isinstance(cell, list) else [_value(field.element, part) for part in parts]
     if isinstance(cell, str) and field.kind == "flag":
         return FLAGS.get(cell.lower(), cell)
@@ -178,6 +178,6 @@ def error_columns(sites: Iterable[str], errors: Collection[Sequence[FieldError]]
     """What rows without a score say. Both are of these rows only."""
     return {
         "site": [site or None for site in sites],
-        "error_codes": [BETWEEN.join(dict.fromkeys(error.code for error in found)) for found in errors],
+        "error_codes": [CELL_SEPARATOR.join(dict.fromkeys(error.code for error in found)) for found in errors],
         "errors": [" ".join(error.message for error in found) for found in errors],
     }

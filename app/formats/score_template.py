@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
-from app.formats.score_table import BETWEEN, FIELDS, KNOWN
+from app.files import csv_lines
+from app.formats.score_table import CELL_SEPARATOR, FIELDS, KNOWN
 from app.formats.table_files import CSV, pyarrow_modules
-from app.formats.table_parts import csv_lines
 
 ARROW_TYPES = {"number": "float64", "text": "string", "choice": "string", "flag": "bool"}
 EXAMPLE: tuple[Mapping[str, Any], ...] = (
@@ -65,7 +65,7 @@ def write_template(path: PurePath, file: BinaryIO) -> None:
 
 def _cell(value: Any) -> object:
     if isinstance(value, list):
-        return BETWEEN.join(map(repr, value))
+        return CELL_SEPARATOR.join(map(repr, value))
     return str(value).lower() if isinstance(value, bool) else value
 
 

@@ -168,13 +168,13 @@ def _clinician_text(judged: ScoredMeasurement, figures: _Figures | None, opening
 
 def _clinician_sentence(opening: str, warning: str, found: str) -> str:
     before = "; ".join(part for part in (opening, warning) if part)
-    return begun(f"{before}: {found}." if before else f"{found}.")
+    return capitalised(f"{before}: {found}." if before else f"{found}.")
 
 
 def _clinician_why(reason: Finding | None) -> str:
     if reason is None:
         return CLINICIAN_NOT_COVERED
-    return IMPRECISE[reason.verdict] if reason.code == WIDE else continued(reason.message)
+    return IMPRECISE[reason.verdict] if reason.code == WIDE else as_clause(reason.message)
 
 
 def _measurement(judged: ScoredMeasurement) -> str:
@@ -216,7 +216,7 @@ def _probabilities(tails: Tails) -> str:
 def _patient_text(judged: ScoredMeasurement, figures: _Figures | None, opening: str) -> str:
     """`opening` goes before everything else; it may be empty."""
     words = CHILD if is_child(judged.query.patient) else ADULT
-    sentences = [begun(sentence) for sentence in _patient_sentences(judged, figures, words)]
+    sentences = [capitalised(sentence) for sentence in _patient_sentences(judged, figures, words)]
     return " ".join([f"{opening}.", *sentences] if opening else sentences)
 
 
@@ -271,7 +271,7 @@ def _patient_scored(figures: _Figures, words: Words) -> str:
     return (
         f"On a scale where 0 is what is expected and most people score between -2 and 2, {words['your']} score is "
         f"estimated at {figures.score}; {_estimated_range(figures.interval)}. "
-        f"{begun(_chances(figures.interval.tails))}."
+        f"{capitalised(_chances(figures.interval.tails))}."
     )
 
 
@@ -305,11 +305,11 @@ def share(probability: float) -> str:
 
 
 def two_digits(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}"  # no negative zero
+    return f"{value:z.2f}"  # z: no negative zero
 
 
 def tenths(mm: float) -> str:
-    return f"{round(mm, 1) + 0.0:.1f}"
+    return f"{mm:z.1f}"
 
 
 def as_given(mm: float) -> str:
@@ -338,10 +338,10 @@ def is_open_below(tails: Tails) -> bool:
     return tails.below_minus_2 > UNLIKELY
 
 
-def begun(text: str) -> str:
+def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def continued(message: str) -> str:
+def as_clause(message: str) -> str:
     """A sentence as a clause of another one."""
     return message[:1].lower() + message[1:].rstrip(".")

@@ -4,7 +4,6 @@ The parts of a CSV are its lines without the header; those of Parquet are Arrow 
 to read than Parquet.
 """
 
-import csv
 import io
 from collections.abc import Iterable, Sequence
 from shutil import copyfileobj
@@ -15,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from app.files import csv_lines
 from app.formats.table_files import CSV, Column, Flat, pyarrow_modules
 
 ARROW_TYPES = {"text": "string", "number": "float64", "integer": "int64"}
@@ -36,7 +36,7 @@ def part_writer(suffix: str, file: BinaryIO, columns: Sequence[Column]) -> PartW
     return CsvLines(file, columns) if suffix == CSV else ArrowPart(file, columns)
 
 
-def open_output(suffix: str, file: BinaryIO, columns: Sequence[Column]) -> Output:
+def open_output(suffix: str, file: BinaryIO | io.RawIOBase, columns: Sequence[Column]) -> Output:
     return CsvOutput(file, columns) if suffix == CSV else ParquetOutput(file, columns)
 
 
@@ -52,7 +52,7 @@ class CsvLines:
 
 
 class CsvOutput:
-    def __init__(self, file: BinaryIO, columns: Sequence[Column]) -> None:
+    def __init__(self, file: BinaryIO | io.RawIOBase, columns: Sequence[Column]) -> None:
         self._file = file
         file.write(csv_lines([[column.name for column in columns]]))
 
@@ -83,7 +83,7 @@ class ArrowPart:
 class ParquetOutput:
     """A row group for each part."""
 
-    def __init__(self, file: BinaryIO, columns: Sequence[Column]) -> None:
+    def __init__(self, file: BinaryIO | io.RawIOBase, columns: Sequence[Column]) -> None:
         self._pyarrow, parquet = pyarrow_modules()
         texts = [column.name for column in columns if column.kind == "text"]
         self._table = parquet.ParquetWriter(file, _schema(self._pyarrow, columns), use_dictionary=texts)
@@ -107,12 +107,6 @@ def _cells(column: NDArray[Any]) -> Sequence[object]:
         cells: Sequence[object] = column.tolist()
         return cells
     return msgspec.json.encode(column.tolist())[1:-1].replace(b"null", b"").decode().split(",") if column.size else []
-
-
-def csv_lines(records: Iterable[Sequence[object]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(records)
-    return text.getvalue().encode()
 
 
 def _schema(pyarrow: ModuleType, columns: Sequence[Column]) -> Any:

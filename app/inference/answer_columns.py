@@ -62,7 +62,7 @@ AT_THRESHOLD = ("at_threshold_median", "at_threshold_low", "at_threshold_high")
 PER_THRESHOLD = (*EXCEEDANCE, *AT_THRESHOLD)
 ERROR_FREE_HDI = ("error_free_hdi_low", "error_free_hdi_high", "error_free_hdi_width")
 ERROR_FREE_EXCEEDANCE = ("error_free_probability_above", "error_free_probability_below")
-WHOLE = {
+MAXIMUM = {
     **dict.fromkeys(("percentile", "context_hdi_width_percentile"), 100.0),
     **dict.fromkeys((*EXCEEDANCE, *ERROR_FREE_EXCEEDANCE), 1.0),
 }
@@ -75,11 +75,11 @@ ORDERED = (
 )
 
 SEXES: tuple[Literal["female"], Literal["male"]] = ("female", "male")
-FEW = 4  # rows that are checked faster one by one than together
+FEW_ROWS = 4  # rows that are checked faster one by one than together
 LARGEST = sys.float_info.max
 
 
-class Scored(NamedTuple):
+class ScoredAnswer(NamedTuple):
     """An answer with what its summary rests on, and the input as the response repeats it."""
 
     answer: Answer
@@ -89,7 +89,7 @@ class Scored(NamedTuple):
     input: MeasurementInput
 
 
-class Judged(NamedTuple):
+class Judgement(NamedTuple):
     """All that is said about one measurement beside the numbers."""
 
     male: bool
@@ -102,7 +102,7 @@ class Judged(NamedTuple):
     withheld: bool
 
 
-class JudgedColumns(NamedTuple):
+class JudgementColumns(NamedTuple):
     """The same about N measurements: arrays [N], or sequences where there are only a few.
 
     Assessments and advisories are keys: most measurements share theirs with others.
@@ -120,10 +120,10 @@ class JudgedColumns(NamedTuple):
     withheld: Column
     assessment_of: Callable[[int], Assessment]
 
-    def rows(self) -> Iterator[Judged]:
+    def rows(self) -> Iterator[Judgement]:
         """One per measurement, in order."""
         return map(
-            Judged,
+            Judgement,
             _listed(self.male),
             _listed(self.states_error),
             map(Tails, _listed(self.above_2), _listed(self.below_minus_2)),
@@ -148,15 +148,15 @@ def _listed(column: Column) -> Sequence[Any]:
 class _Layout(NamedTuple):
     """Where a row of numbers holds which, and what must hold between them."""
 
-    given: list[int]  # places of the numbers that are given even where the score is withheld
-    low: list[float]  # [K] the least allowed number of each place
+    given: list[int]  # columns of the numbers that are given even where the score is withheld
+    low: list[float]  # [K] the least allowed number of each column
     high: list[float]  # [K]
-    lower: list[int]  # [P] a place whose number must not be above that ...
-    upper: list[int]  # [P] ... of this place
+    lower: list[int]  # [P] a column whose number must not be above that ...
+    upper: list[int]  # [P] ... of this column
 
 
 @cache
-def places_of(thresholds: int, with_error: bool) -> dict[str, range]:
+def column_ranges(thresholds: int, with_error: bool) -> dict[str, range]:
     """Name -> its columns."""
     counts = dict.fromkeys(SINGLE, 1) | dict.fromkeys(PER_THRESHOLD, thresholds)
     if with_error:
@@ -167,14 +167,14 @@ def places_of(thresholds: int, with_error: bool) -> dict[str, range]:
 
 @cache
 def _layout(thresholds: int, with_error: bool) -> _Layout:
-    each = places_of(thresholds, with_error)
-    count = max(places.stop for places in each.values())
-    shares = {place: whole for name, whole in WHOLE.items() for place in each.get(name, ())}
+    each = column_ranges(thresholds, with_error)
+    count = max(indices.stop for indices in each.values())
+    shares = {column: largest for name, largest in MAXIMUM.items() for column in each.get(name, ())}
     pairs = [pair for one, other in ORDERED if one in each for pair in zip(each[one], each[other], strict=True)]
     return _Layout(
         [each[name][0] for name in GIVEN_ALWAYS],
-        [0.0 if place in shares else -LARGEST for place in range(count)],
-        [shares.get(place, LARGEST) for place in range(count)],
+        [0.0 if column in shares else -LARGEST for column in range(count)],
+        [shares.get(column, LARGEST) for column in range(count)],
         [lower for lower, _ in pairs],
         [upper for _, upper in pairs],
     )
@@ -189,7 +189,7 @@ class AnswerColumns:
     """N answers to measurements with the same thresholds and the same probability of the interval."""
 
     def __init__(
-        self, thresholds: tuple[float, ...], hdi_probability: float, numbers: Array, judged: JudgedColumns
+        self, thresholds: tuple[float, ...], hdi_probability: float, numbers: Array, judged: JudgementColumns
     ) -> None:
         """From numbers [N, K] at full precision, in the order of the names above.
 
@@ -199,7 +199,7 @@ class AnswerColumns:
         self.judged = judged
         self.numbers = significant_columns(numbers)
         layout = _layout(len(thresholds), self.has_error_free)
-        if len(numbers) <= FEW or not _is_possible(self.numbers, layout):
+        if len(numbers) <= FEW_ROWS or not _is_possible(self.numbers, layout):
             for row, withheld in zip(self.numbers.tolist(), _listed(judged.withheld), strict=True):
                 _check(row, layout, withheld)
 
@@ -212,22 +212,24 @@ class AnswerColumns:
         return self.judged.error_free_above_2 is not None
 
     @property
-    def places(self) -> dict[str, range]:
+    def column_ranges(self) -> dict[str, range]:
         """Name -> its columns; of some there is one for each threshold."""
-        return places_of(len(self.thresholds), self.has_error_free)
+        return column_ranges(len(self.thresholds), self.has_error_free)
 
     def answers(self) -> list[Answer]:
         """One per measurement, in order."""
         return [scored.answer for scored in self.scored()]
 
-    def scored(self) -> list[Scored]:
+    def scored(self) -> list[ScoredAnswer]:
         """One per measurement, in order."""
         options = self.thresholds, self.hdi_probability
         rows = zip(self.numbers.tolist(), self.judged.rows(), strict=True)
-        return [fill(*options, row, judged) for row, judged in rows]
+        return [make_answer(*options, row, judged) for row, judged in rows]
 
 
-def fill(thresholds: tuple[float, ...], hdi_probability: float, row: list[float], judged: Judged) -> Scored:
+def make_answer(
+    thresholds: tuple[float, ...], hdi_probability: float, row: list[float], judged: Judgement
+) -> ScoredAnswer:
     """The answer that holds these rounded numbers."""
     count, assessment = len(thresholds), judged.assessment
     # fmt: off
@@ -241,7 +243,7 @@ def fill(thresholds: tuple[float, ...], hdi_probability: float, row: list[float]
     tails_with_error = judged.tails_with_error if judged.states_error else None
     if judged.withheld:
         answer = Answer(None, None, None, None, reliability, judged.advisories)
-        return Scored(answer, judged.tails, tails_with_error, assessment.findings, given)
+        return ScoredAnswer(answer, judged.tails, tails_with_error, assessment.findings, given)
     above, below, median, lower, upper = [numbers[k * count : (k + 1) * count] for k in range(5)]
     answer = Answer(
         Score(
@@ -264,7 +266,7 @@ def fill(thresholds: tuple[float, ...], hdi_probability: float, row: list[float]
         reliability,
         judged.advisories,
     )
-    return Scored(answer, judged.tails, tails_with_error, assessment.findings, given)
+    return ScoredAnswer(answer, judged.tails, tails_with_error, assessment.findings, given)
 
 
 def _with_error(
@@ -277,7 +279,7 @@ def _with_error(
 
 
 def _comparators(
-    judged: Judged, linear_z: float, altman_z: float, per_bsa: float, per_height: float, area: float
+    judged: Judgement, linear_z: float, altman_z: float, per_bsa: float, per_height: float, area: float
 ) -> Comparators:
     if judged.assessment.is_outside_training_range:
         return Comparators(None, None, per_bsa, per_height, area, OUTSIDE)
@@ -295,7 +297,7 @@ def _is_possible(rounded: Array, layout: _Layout) -> bool:
 def _check(row: Sequence[float], layout: _Layout, withheld: bool) -> None:
     """Raises UnverifiedResult. Of a withheld score only what is given all the same is checked."""
     if withheld:
-        given = [row[place] for place in layout.given]
+        given = [row[column] for column in layout.given]
         if not (all(map(math.isfinite, given)) and 0.0 <= given[-1] <= 100.0):
             raise UnverifiedResult("A number that is given without a score is not finite, or outside its range.")
         return

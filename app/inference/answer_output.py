@@ -30,10 +30,10 @@ from app.inference.answer_columns import (
     SINGLE,
     Z_SCORES,
     AnswerColumns,
-    Judged,
-    Scored,
-    fill,
-    places_of,
+    Judgement,
+    ScoredAnswer,
+    column_ranges,
+    make_answer,
 )
 from app.inference.reliability_rules import Assessment
 from app.maths.score.interval_table import MASS
@@ -46,7 +46,7 @@ AssessmentOf = Callable[[int], Assessment]
 POSITIONS: tuple[Position, ...] = ("above_2", "below_minus_2", "within", "uncertain")
 TAILS_OF = (Tails(1.0, 0.0), Tails(0.0, 1.0), Tails(0.0, 0.0), Tails(0.5, 0.5))
 NO_TAILS = Tails(0.0, 0.0)
-BETWEEN = ";"  # values for several thresholds in one cell
+CELL_SEPARATOR = ";"  # values for several thresholds in one cell
 NULL = b"null"
 
 # Numbers no answer can have, each standing for a column: 1.000e203 for the first, 1.001e203 for the second.
@@ -54,13 +54,19 @@ FIRST_GAP = 1000
 LARGEST = 1e200
 GAP = re.compile(rb"\d(?:\.\d+)?e\+?203")
 
-WORDS = ("score.position", "reliability.verdict", "reliability.reasons", "advisories", "comparators.not_applicable")
+TEXT_FIELDS = (
+    "score.position",
+    "reliability.verdict",
+    "reliability.reasons",
+    "advisories",
+    "comparators.not_applicable",
+)
 ERROR_FREE = "score_with_measurement_error."
 WITHHELD = ("score.", "reference.", "comparators.", ERROR_FREE)
 # The parts of the key of a kind, after that of the assessment: how many values each can have.
 COUNTS = (CONVENTION_UNIT * len(CONVENTIONS), len(POSITIONS), 2, 2, 2, 2)
 NOT_FLAT = (*INPUT, "error_free_hdi_width")
-FLAT_WORDS = ("position", "verdict", "reasons", "advisories")
+FLAT_TEXT_FIELDS = ("position", "verdict", "reasons", "advisories")
 # Where the name of a flat column is another one than in AnswerColumns, and where it is absent for another reason than
 # that the score is withheld.
 FLAT_NAMES = {name: f"diameter_{name}_mm" for name in AT_THRESHOLD}
@@ -130,8 +136,8 @@ class AnswerOutput:
         columns = self._columns
         found: dict[str, RecordColumn] = {}
         for path, value in _paths(columns.thresholds, columns.hdi_probability, columns.has_error_free):
-            if path in WORDS:
-                found[path] = self._words(path)
+            if path in TEXT_FIELDS:
+                found[path] = self._text_fields(path)
                 continue
             absent = self._absent(path)
             missing = np.flatnonzero(absent).tolist()
@@ -156,20 +162,20 @@ class AnswerOutput:
         """By the names of the columns of a file of scores: numbers with NaN, texts with None for what is not given."""
         columns = self._columns
         found: dict[str, Column] = {}
-        for name, places in columns.places.items():
+        for name, indices in columns.column_ranges.items():
             if name in NOT_FLAT:
                 continue
             flat = FLAT_NAMES.get(name, name)
             absent = self._absent(FLAT_PATHS.get(flat, "score."))
             if name in SINGLE or name in ERROR_FREE_HDI:
-                found[flat] = np.where(absent, np.nan, columns.numbers[:, places.start])
+                found[flat] = np.where(absent, np.nan, columns.numbers[:, indices.start])
             else:
-                found[flat] = self._joined(places, absent)
+                found[flat] = self._joined(indices, absent)
         found["hdi_probability"] = np.where(self._withheld, np.nan, columns.hdi_probability)
-        asked = BETWEEN.join(encode(threshold).decode() for threshold in columns.thresholds)
+        asked = CELL_SEPARATOR.join(encode(threshold).decode() for threshold in columns.thresholds)
         found["thresholds"] = [None if withheld else asked for withheld in self._withheld.tolist()]
-        words = zip(*map(_flat_words, self._kinds), strict=True)
-        for name, values in zip(FLAT_WORDS, words, strict=True):
+        words = zip(*map(_flat_text_fields, self._kinds), strict=True)
+        for name, values in zip(FLAT_TEXT_FIELDS, words, strict=True):
             found[name] = [values[kind] for kind in self._kind.tolist()]
         return found
 
@@ -189,26 +195,26 @@ class AnswerOutput:
             return self._withheld | outside | ~applies if path.endswith("altman_z") else self._withheld | outside
         return self._withheld if path.startswith(WITHHELD) else np.zeros_like(self._withheld)
 
-    def _words(self, path: str) -> RecordColumn:
+    def _text_fields(self, path: str) -> RecordColumn:
         """A column of words, each distinct value once."""
-        values = [_words(self._columns.judged.assessment_of, key)[path] for key in self._keys]
+        values = [_text_fields(self._columns.judged.assessment_of, key)[path] for key in self._keys]
         distinct = {value: index for index, value in enumerate(dict.fromkeys(values))}
         each = np.array([distinct[value] for value in values])[self._kind]
         return chosen([msgspec.Raw(value) for value in distinct], each.tolist())
 
-    def _joined(self, places: range, absent: Mask) -> list[Any]:
+    def _joined(self, indices: range, absent: Mask) -> list[Any]:
         numbers = self._columns.numbers
-        texts = [encode(numbers[:, place].tolist())[1:-1].decode().split(",") for place in places]
-        joined = texts[0] if len(texts) == 1 else list(map(BETWEEN.join, zip(*texts, strict=True)))
+        texts = [encode(numbers[:, index].tolist())[1:-1].decode().split(",") for index in indices]
+        joined = texts[0] if len(texts) == 1 else list(map(CELL_SEPARATOR.join, zip(*texts, strict=True)))
         if not absent.any():
             return joined
         return [None if missing else text for text, missing in zip(joined, absent.tolist(), strict=True)]
 
 
-def _flat_words(kind: Judged) -> tuple[str | None, ...]:
+def _flat_text_fields(kind: Judgement) -> tuple[str | None, ...]:
     position = "not_assessed" if kind.withheld else POSITIONS[TAILS_OF.index(kind.tails)]
-    reasons = BETWEEN.join(reason.code for reason in kind.assessment.reasons)
-    advised = BETWEEN.join(advisory.code for advisory in kind.advisories)
+    reasons = CELL_SEPARATOR.join(reason.code for reason in kind.assessment.reasons)
+    advised = CELL_SEPARATOR.join(advisory.code for advisory in kind.advisories)
     return position, kind.assessment.verdict, reasons or None, advised or None
 
 
@@ -219,15 +225,15 @@ def _positions(above_2: NDArray[np.float64], below_minus_2: NDArray[np.float64])
 
 
 @lru_cache(maxsize=4096)
-def _kind(assessment_of: AssessmentOf, key: int) -> Judged:
+def _kind(assessment_of: AssessmentOf, key: int) -> Judgement:
     """What the parts of a key stand for."""
     parts = []
     for count in reversed(COUNTS):
         key, part = divmod(key, count)
         parts.append(part)
-    withheld, states_error, male, altman_applies, place, advised = parts
-    tails = TAILS_OF[place]
-    return Judged(
+    withheld, states_error, male, altman_applies, position, advised = parts
+    tails = TAILS_OF[position]
+    return Judgement(
         bool(male),
         bool(states_error),
         tails,
@@ -251,16 +257,16 @@ def _template(
 
 
 @lru_cache(maxsize=4096)
-def _words(assessment_of: AssessmentOf, key: int) -> dict[str, bytes]:
+def _text_fields(assessment_of: AssessmentOf, key: int) -> dict[str, bytes]:
     """The fields of an answer that are not numbers, as JSON; null where one is withheld."""
     found = body(_filled(_kind(assessment_of, key), (2.0,), MASS, error_free=True).answer)
-    return {path: encode(_at(found, path)) for path in WORDS}
+    return {path: encode(_at(found, path)) for path in TEXT_FIELDS}
 
 
 @lru_cache(maxsize=256)
 def _paths(thresholds: tuple[float, ...], hdi_probability: float, error_free: bool) -> list[tuple[str, Any]]:
     """Every field from `score` to `advisories`: its path and its column of numbers (an int), or its value."""
-    everything = Judged(True, error_free, NO_TAILS, NO_TAILS, True, Assessment.of(()), (), False)
+    everything = Judgement(True, error_free, NO_TAILS, NO_TAILS, True, Assessment.of(()), (), False)
     found = body(_filled(everything, thresholds, hdi_probability, error_free).answer)
     return [
         (path, _column(value) if isinstance(value, float) and value > LARGEST else value)
@@ -268,11 +274,11 @@ def _paths(thresholds: tuple[float, ...], hdi_probability: float, error_free: bo
     ]
 
 
-def _filled(kind: Judged, thresholds: tuple[float, ...], hdi_probability: float, error_free: bool) -> Scored:
+def _filled(kind: Judgement, thresholds: tuple[float, ...], hdi_probability: float, error_free: bool) -> ScoredAnswer:
     """An answer whose numbers are gaps."""
-    count = max(places.stop for places in places_of(len(thresholds), error_free).values())
+    count = max(indices.stop for indices in column_ranges(len(thresholds), error_free).values())
     gaps = [float(f"{FIRST_GAP + column}e200") for column in range(count)]
-    return fill(thresholds, hdi_probability, gaps, kind)
+    return make_answer(thresholds, hdi_probability, gaps, kind)
 
 
 def _column(gap: float) -> int:

@@ -15,7 +15,7 @@ from app.maths.score.score_numbers import FindIntervals, ScoreNumbers, score_num
 from app.maths.score.score_one import score_one
 
 
-class Numbers(NamedTuple):
+class MeasurementNumbers(NamedTuple):
     """At full precision: arrays [N], or floats for one measurement."""
 
     score: ScoreNumbers
@@ -28,19 +28,21 @@ class Numbers(NamedTuple):
     altman_applies: Real
 
 
-def numbers(model: LoadedModel, measurements: MeasurementColumns, find: FindIntervals = find_intervals) -> Numbers:
+def compute_numbers(
+    model: LoadedModel, measurements: MeasurementColumns, find: FindIntervals = find_intervals
+) -> MeasurementNumbers:
     """`find` is the way to intervals and quantiles; `solve_intervals` does without the table."""
     body = measurements.age_years, measurements.male, measurements.height_cm, measurements.weight_kg
     x, y = covariate_columns(*body, age=model.card.age_transform), measurements.diameter_mm
     moments, options = model.executor.predict(x), (measurements.thresholds, measurements.hdi_probability)
     score = score_numbers(y, moments, *options, measurements.error_variance, find)
     spreads = np.sqrt(moments.v1), np.exp(moments.m2), np.sqrt(moments.v2)
-    return Numbers(score, moments.m1, *spreads, *model.linear.z_scores(x, y))
+    return MeasurementNumbers(score, moments.m1, *spreads, *model.linear.z_scores(x, y))
 
 
-def numbers_of_each(
+def compute_numbers_of_each(
     model: LoadedModel, measurements: Sequence[OneMeasurement], thresholds: tuple[float, ...]
-) -> list[Numbers] | None:
+) -> list[MeasurementNumbers] | None:
     """The same with floats and the 95% HDI, for a few measurements; None if one is beyond the table of intervals."""
     transform = transform_age(model.card.age_transform)
     x = [(transform(one.age_years), one.male, one.height_cm, one.weight_kg) for one in measurements]
@@ -53,5 +55,5 @@ def numbers_of_each(
         if score is None:
             return None
         spreads = math.sqrt(v1), math.exp(m2), math.sqrt(v2)
-        found.append(Numbers(score, m1, *spreads, *model.linear.z_scores_of_one(row, one.diameter_mm)))
+        found.append(MeasurementNumbers(score, m1, *spreads, *model.linear.z_scores_of_one(row, one.diameter_mm)))
     return found

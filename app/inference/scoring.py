@@ -7,16 +7,16 @@ import numpy as np
 
 from app.domain.query import MeasurementColumns, OneMeasurement, ScoreQuery
 from app.inference.advisories import advise, advise_one
-from app.inference.answer_columns import AnswerColumns, JudgedColumns, Scored
+from app.inference.answer_columns import AnswerColumns, JudgementColumns, ScoredAnswer
 from app.inference.executor import LoadedModel
-from app.inference.measurement_numbers import Numbers, numbers, numbers_of_each
+from app.inference.measurement_numbers import MeasurementNumbers, compute_numbers, compute_numbers_of_each
 from app.maths.moments import Real
 from app.maths.score.canonical_form import SCALAR_MAX_PEOPLE, ignore_float_warnings
 from app.maths.score.interval_table import MASS, find_intervals
 from app.maths.score.score_numbers import FindIntervals
 from app.schemas.answers import Answer
 
-Cut = tuple[tuple[float, ...], float]  # thresholds, probability of the HDI
+ScoringOptions = tuple[tuple[float, ...], float]  # thresholds, probability of the HDI
 
 
 def score(model: LoadedModel, queries: Sequence[ScoreQuery]) -> list[Answer]:
@@ -26,13 +26,13 @@ def score(model: LoadedModel, queries: Sequence[ScoreQuery]) -> list[Answer]:
 
 def score_with_tails(
     model: LoadedModel, queries: Sequence[ScoreQuery], find: FindIntervals = find_intervals
-) -> list[Scored]:
+) -> list[ScoredAnswer]:
     """Queries that share thresholds and probability are computed together; the order of queries is preserved.
 
     `find` is the way to intervals and quantiles; `solve_intervals` does without the table.
     """
-    found: dict[int, Scored] = {}
-    for indices in _by_cut(queries).values():
+    found: dict[int, ScoredAnswer] = {}
+    for indices in _by_options(queries).values():
         alike = [queries[k] for k in indices]
         few = score_few(model, alike) if find is find_intervals else None
         answers = few or score_columns(model, MeasurementColumns.of(alike), find)
@@ -45,13 +45,13 @@ def score_columns(
 ) -> AnswerColumns:
     """Raises UnverifiedResult if one of the answers cannot be true; then none is returned."""
     with ignore_float_warnings():
-        found, rules = numbers(model, measurements, find), model.reliability_rules
+        found, rules = compute_numbers(model, measurements, find), model.reliability_rules
         score = found.score
         percentile = rules.percentile(score.context_width)
         assessment = rules.assess(measurements, score.context_width, percentile)
         unreliable = rules.are_unreliable(assessment)
         withheld = unreliable & ~measurements.include_unreliable
-        judged = JudgedColumns(
+        judged = JudgementColumns(
             measurements.male,
             measurements.states_error,
             score.locations.above_2,
@@ -78,7 +78,7 @@ def score_few(model: LoadedModel, queries: Sequence[ScoreQuery]) -> AnswerColumn
     if len(queries) > SCALAR_MAX_PEOPLE or probability != MASS:
         return None
     measurements = [OneMeasurement.of(query) for query in queries]
-    each = numbers_of_each(model, measurements, thresholds)
+    each = compute_numbers_of_each(model, measurements, thresholds)
     if each is None:
         return None
     rules, rows, judged = model.reliability_rules, [], []
@@ -104,17 +104,17 @@ def score_few(model: LoadedModel, queries: Sequence[ScoreQuery]) -> AnswerColumn
             )
         )
     columns = [None if column[0] is None else column for column in zip(*judged, strict=True)]
-    return AnswerColumns(thresholds, probability, np.array(rows), JudgedColumns._make([*columns, rules.assessment]))
+    return AnswerColumns(thresholds, probability, np.array(rows), JudgementColumns._make([*columns, rules.assessment]))
 
 
-def _by_cut(queries: Sequence[ScoreQuery]) -> dict[Cut, list[int]]:
-    groups: dict[Cut, list[int]] = {}
+def _by_options(queries: Sequence[ScoreQuery]) -> dict[ScoringOptions, list[int]]:
+    groups: dict[ScoringOptions, list[int]] = {}
     for k, query in enumerate(queries):
         groups.setdefault((query.thresholds, query.hdi_probability), []).append(k)
     return groups
 
 
-def _numbers(measured: MeasurementColumns | OneMeasurement, found: Numbers, percentile: Real) -> list[Real]:
+def _numbers(measured: MeasurementColumns | OneMeasurement, found: MeasurementNumbers, percentile: Real) -> list[Real]:
     """Every number of an answer, in the order of `answer_columns`: columns [N], or floats of one measurement."""
     score, diameter = found.score, measured.diameter_mm
     locations, hdi, without_error = score.locations, score.locations.hdi, score.without_error

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from app.database.keys import KEY_PREFIX
 from app.observability import Metrics
-from app.runtime.credentials import KeyRefusal, Keyring, KeyUses, Principal
+from app.runtime.credentials import LOOPBACK, KeyRefusal, Keyring, KeyUses, Principal
 from app.runtime.tokens import TokenRefusal, TokenRefused, TokenVerifier
 
 
@@ -35,6 +35,12 @@ class Authenticator:
             return (await self._tokens.verify(presented, now)).principal
         except TokenRefused:
             return None
+
+    def still_admits(self, principal: Principal, presented: str, now: datetime) -> bool:
+        """Whether a credential that was accepted when its request began has not been revoked since."""
+        if principal is LOOPBACK:
+            return not self.is_required
+        return not presented.startswith(KEY_PREFIX) or self._keyring.principal(presented, now) == principal
 
     def count(self, reason: str) -> None:
         self._metrics.credential_refusals[reason,].inc()

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import app
 from app.audit.author import Author, chains_to_adopt, open_author
-from app.audit.changes import Change, changing
+from app.audit.changes import Change, open_change
 from app.audit.encryption import open_data_keys
 from app.audit.signing_key import own_public_key
 from app.audit.writer import AuditWriter
@@ -151,6 +151,6 @@ async def command_change(settings: Settings, command: str) -> AsyncIterator[Chan
     """A change of a key, with its record, committed at the end of the block."""
     async with (
         command_database(settings) as database,
-        changing(database, await command_author(settings, database, command)) as change,
+        open_change(database, await command_author(settings, database, command)) as change,
     ):
         yield change

@@ -7,8 +7,8 @@ answer without one. A process that stalls for longer than its claim sends the an
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -16,13 +16,14 @@ import structlog
 
 from app.audit.encryption import DataKeys, owner_of
 from app.clock import timestamp
-from app.database.engine import Database
+from app.database.engine import Connection, Database
 from app.database.idempotent_answers import Claim, StoredAnswer, claim_key, delete_expired, release_key, store_answer
 from app.errors import DatabaseUnavailable, IdempotencyKeyReused, StillAnswering
 from app.observability import describe_failure
 
 STORED = timedelta(hours=24)
 CLAIMED = timedelta(seconds=10)  # a request is answered, or has failed, within 2.5 s
+SPARE_SECONDS = 0.3  # beyond the deadline, to store the answer or release the key: a 503 leaves within 2.5 s
 DELETE_SECONDS = 600.0
 
 
@@ -56,10 +57,10 @@ class IdempotentAnswers:
             try:
                 body = await work()
             except Exception:
-                await self._release(found)
+                await self._release(found, deadline + SPARE_SECONDS)
                 raise
             stored = await self._encrypted(body, key_sha256, subject, deadline)
-            async with self._database.writing() as connection:
+            async with self._writing_until(deadline + SPARE_SECONDS) as connection:
                 found = await store_answer(connection, found, stored, timestamp(self._clock() + STORED))
             if isinstance(found, Claim):
                 return Answer(body, is_repeated=False)
@@ -94,14 +95,19 @@ class IdempotentAnswers:
 
     async def _claim(self, key_sha256: bytes, request_sha256: bytes, deadline: float) -> Claim | StoredAnswer | None:
         now = self._clock()
+        async with self._writing_until(deadline) as connection:
+            until = timestamp(now + CLAIMED)
+            return await claim_key(connection, key_sha256, request_sha256, timestamp(now), until)
+
+    async def _release(self, claim: Claim, deadline: float) -> None:
+        with suppress(DatabaseUnavailable):  # the claim then ends by itself
+            async with self._writing_until(deadline) as connection:
+                await release_key(connection, claim)
+
+    @asynccontextmanager
+    async def _writing_until(self, deadline: float) -> AsyncIterator[Connection]:
         try:
             async with asyncio.timeout_at(deadline), self._database.writing() as connection:
-                until = timestamp(now + CLAIMED)
-                return await claim_key(connection, key_sha256, request_sha256, timestamp(now), until)
+                yield connection
         except TimeoutError:
             raise DatabaseUnavailable from None
-
-    async def _release(self, claim: Claim) -> None:
-        with suppress(DatabaseUnavailable):  # the claim then ends by itself
-            async with self._database.writing() as connection:
-                await release_key(connection, claim)

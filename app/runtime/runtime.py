@@ -22,7 +22,7 @@ from app.database.engine import Database, open_database
 from app.database.migrate import upgrade
 from app.database.schema_checks import check_database
 from app.database.sqlite import serve_lock
-from app.inference.answer_columns import Scored
+from app.inference.answer_columns import ScoredAnswer
 from app.inference.microbatch import MicroBatcher
 from app.inference.scoring import score_with_tails
 from app.observability import Metrics, make_metrics
@@ -36,7 +36,7 @@ from app.runtime.models import Backend, LoadedModels, check_models_dir, choose_b
 from app.runtime.poller import DatabasePoller
 from app.runtime.rate_limits import InFlight, LockOuts, RateLimiter
 from app.runtime.tokens import TokenVerifier
-from app.runtime.workers import BatchLane, DrawingThread, Rasteriser
+from app.runtime.workers import BatchThread, DrawingThread, Rasteriser
 from app.schemas.answers import ServiceInfo
 from app.settings import Settings
 
@@ -74,8 +74,8 @@ class Runtime:
     limiter: RateLimiter = field(init=False)
     in_flight: InFlight = field(default_factory=InFlight)
     lock_outs: LockOuts = field(default_factory=LockOuts)
-    batcher: MicroBatcher[Scored] = field(init=False)
-    batches: BatchLane = field(init=False)
+    batcher: MicroBatcher[ScoredAnswer] = field(init=False)
+    batches: BatchThread = field(init=False)
     drawing: DrawingThread = field(init=False)
     rasteriser: Rasteriser = field(init=False)
     refusals: RefusalRecorder = field(init=False)
@@ -87,7 +87,7 @@ class Runtime:
         self.authenticator = Authenticator(self.keyring, self.uses, self.tokens, self.metrics)
         self.limiter = RateLimiter(self.settings.rate_per_second, self.settings.rate_burst)
         self.batcher = MicroBatcher(score_with_tails)
-        self.batches = BatchLane()
+        self.batches = BatchThread()
         self.drawing, self.rasteriser = DrawingThread(), Rasteriser()
         self.refusals = RefusalRecorder(self.writer, self.metrics)
         self.hasher = subject_hasher(self.settings)

@@ -56,18 +56,18 @@ class TokenRefused(Exception):
         self.reason = reason
 
 
-class Verified(NamedTuple):
+class VerifiedToken(NamedTuple):
     principal: Principal
     issuer: IssuerKeys
     keys: Keys  # with which it was verified
     expires: float  # UNIX time, with the leeway
     token_id: str | None  # `jti`
 
-    def holds(self, now: float) -> bool:
+    def is_valid(self, now: float) -> bool:
         return now < self.expires and self.keys is self.issuer.keys
 
 
-class Parsed(NamedTuple):
+class ParsedToken(NamedTuple):
     """A token that nobody has verified yet."""
 
     text: str
@@ -79,7 +79,7 @@ class Parsed(NamedTuple):
 class TokenVerifier:
     def __init__(self, issuers: Iterable[IssuerKeys] = ()) -> None:
         self._issuers = {keys.issuer.issuer: keys for keys in issuers}
-        self._verified: dict[bytes, Verified] = {}
+        self._verified: dict[bytes, VerifiedToken] = {}
         self._used: dict[tuple[str, str], float] = {}  # issuer and `jti` of a token for one use -> when it expires
 
     @property
@@ -93,11 +93,11 @@ class TokenVerifier:
             self._use_once(found, now.timestamp())
         return found.principal
 
-    async def verify(self, text: str, now: datetime) -> Verified:
+    async def verify(self, text: str, now: datetime) -> VerifiedToken:
         """Raises TokenRefused."""
         digest, seconds = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest(), now.timestamp()
         found = self._verified.get(digest)
-        if found is None or not found.holds(seconds):
+        if found is None or not found.is_valid(seconds):
             self._verified.pop(digest, None)
             found = await self._verify(parse_token(text), seconds)
             if len(self._verified) >= MAX_REMEMBERED:
@@ -105,7 +105,7 @@ class TokenVerifier:
             self._verified[digest] = found
         return found
 
-    async def _verify(self, token: Parsed, now: float) -> Verified:
+    async def _verify(self, token: ParsedToken, now: float) -> VerifiedToken:
         claimed = token.claims.get("iss")
         issuer = self._issuers.get(claimed) if isinstance(claimed, str) else None
         if issuer is None:
@@ -119,9 +119,9 @@ class TokenVerifier:
         expires = check_claims(token.claims, issuer.issuer, now)
         principal = principal_of(token.claims, issuer.issuer)
         token_id = token.claims.get("jti")
-        return Verified(principal, issuer, issuer.keys, expires, token_id if isinstance(token_id, str) else None)
+        return VerifiedToken(principal, issuer, issuer.keys, expires, token_id if isinstance(token_id, str) else None)
 
-    def _use_once(self, token: Verified, now: float) -> None:
+    def _use_once(self, token: VerifiedToken, now: float) -> None:
         if not token.token_id:
             raise TokenRefused(TokenRefusal.CLAIMS)
         if len(self._used) >= MAX_REMEMBERED:
@@ -132,7 +132,7 @@ class TokenVerifier:
         self._used[use] = token.expires
 
 
-def parse_token(text: str) -> Parsed:
+def parse_token(text: str) -> ParsedToken:
     if len(text) > MAX_TOKEN_LENGTH or not TOKEN.fullmatch(text):
         raise TokenRefused(TokenRefusal.MALFORMED)
     header, claims, _ = text.split(".")
@@ -145,7 +145,7 @@ def parse_token(text: str) -> Parsed:
         raise TokenRefused(TokenRefusal.MALFORMED)
     if not isinstance(key_id, str):
         raise TokenRefused(TokenRefusal.UNKNOWN_KEY)
-    return Parsed(text, algorithm, key_id, _object(claims))
+    return ParsedToken(text, algorithm, key_id, _object(claims))
 
 
 def _object(part: str) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _object(part: str) -> dict[str, Any]:
     return found
 
 
-def check_signature(token: Parsed, key: SigningKey) -> None:
+def check_signature(token: ParsedToken, key: SigningKey) -> None:
     if token.algorithm not in key.algorithms:
         raise TokenRefused(TokenRefusal.ALGORITHM)
     try:

@@ -52,7 +52,7 @@ class DrawingThread:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-class BatchLane:
+class BatchThread:
     """What all batches share: slots, a thread that computes, and a limit on blocks that wait for their records."""
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 from app.domain.query import Edge, Modality, Phase
 from app.domain.score import Position, ReasonCode, Verdict
 from app.schemas.base import SHA256, RequestId
+from app.schemas.validation import ErrorCode
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 
 
-class Closed:
+class NoExtraFields:
     """Objects of these classes have no fields but the ones listed."""
 
     __slots__ = ()
@@ -33,23 +34,23 @@ class Closed:
 
 
 @dataclass_transform(frozen_default=True)
-def part(cls: type[T]) -> type[T]:
+def slots_dataclass(cls: type[T]) -> type[T]:
     """A dataclass that mypy holds to be frozen. At run time it is not: making a frozen one takes five times as long."""
     return dataclass(slots=True)(cls)
 
 
 @dataclass_transform(frozen_default=True)
-def composed(cls: type[T]) -> type[T]:
+def inheritable_dataclass(cls: type[T]) -> type[T]:
     """The same for classes that others are composed of, which slots do not allow.
 
     A dataclass takes the fields of its last base first. Bases are therefore listed from the end of the object to its
-    beginning: `(_Explained, Answer, _ScoreHead)` is head, answer, explanation on the wire.
+    beginning: `(_SummaryAndProvenance, Answer, _ScoreHead)` is head, answer, summary on the wire.
     """
     return dataclass(cls)
 
 
-@part
-class Hdi(Closed):
+@slots_dataclass
+class Hdi(NoExtraFields):
     """The shortest interval of the score that contains the probability."""
 
     probability: Annotated[float, Field(description="Probability contained in the interval.", ge=0.5, le=0.99)]
@@ -58,8 +59,8 @@ class Hdi(Closed):
     width: Annotated[float, Field(description="`high` minus `low`.", ge=0)]
 
 
-@part
-class Exceedance(Closed):
+@slots_dataclass
+class Exceedance(NoExtraFields):
     """The probabilities on both sides of a threshold."""
 
     threshold: Annotated[float, Field(description="The threshold, a score.", ge=-10, le=10)]
@@ -67,8 +68,8 @@ class Exceedance(Closed):
     probability_below: Annotated[Probability, Field(description="Probability that the score is below the threshold.")]
 
 
-@part
-class Score(Closed):
+@slots_dataclass
+class Score(NoExtraFields):
     """The normalcy score: by how many standard deviations the diameter exceeds the expected one."""
 
     expected_ns: Annotated[
@@ -81,16 +82,16 @@ class Score(Closed):
     ]
 
 
-@part
-class ScoreWithMeasurementError(Closed):
+@slots_dataclass
+class ScoreWithMeasurementError(NoExtraFields):
     """The score of the error-free diameter under a flat prior."""
 
     hdi: Hdi
     exceedance: Annotated[tuple[Exceedance, ...], Field(description="One for each threshold, in order.")]
 
 
-@part
-class IntervalMm(Closed):
+@slots_dataclass
+class IntervalMm(NoExtraFields):
     """An interval of diameters."""
 
     probability: Annotated[Probability, Field(description="Probability contained in the interval.")]
@@ -98,8 +99,8 @@ class IntervalMm(Closed):
     high: Annotated[float, Field(description="Its upper end in mm.")]
 
 
-@part
-class DiameterAtThreshold(Closed):
+@slots_dataclass
+class DiameterAtThreshold(NoExtraFields):
     """Quantiles of the diameter whose score is the threshold, f1 + threshold · exp(f2)."""
 
     threshold: Annotated[float, Field(description="The threshold, a score.")]
@@ -111,8 +112,8 @@ class DiameterAtThreshold(Closed):
     high: Annotated[float, Field(description="97.5% quantile in mm.")]
 
 
-@part
-class Reference(Closed):
+@slots_dataclass
+class Reference(NoExtraFields):
     """What is expected for reference people of this age, sex, height and weight.
 
     Every other number can be recomputed from the first four and the diameter.
@@ -136,8 +137,8 @@ class Reference(Closed):
     ]
 
 
-@part
-class NotApplicable(Closed):
+@slots_dataclass
+class NotApplicable(NoExtraFields):
     """Why a comparator is null."""
 
     code: Annotated[NotApplicableCode, Field(description="For programs.")]
@@ -145,8 +146,8 @@ class NotApplicable(Closed):
     message: Annotated[str, Field(description="The same for people.")]
 
 
-@part
-class Comparators(Closed):
+@slots_dataclass
+class Comparators(NoExtraFields):
     """Older methods for the same comparison; null where one does not apply."""
 
     linear_z: Annotated[float | None, Field(description="Z-score from linear regression with a constant spread.")]
@@ -157,16 +158,16 @@ class Comparators(Closed):
     not_applicable: Annotated[tuple[NotApplicable, ...], Field(description="Why a Z-score is null.")]
 
 
-@part
-class Reason(Closed):
+@slots_dataclass
+class Reason(NoExtraFields):
     """Why the score needs caution or is withheld."""
 
     code: Annotated[ReasonCode, Field(description="For programs.")]
     message: Annotated[str, Field(description="The same for people.")]
 
 
-@part
-class Reliability(Closed):
+@slots_dataclass
+class Reliability(NoExtraFields):
     """How far to trust the score, judged from who was measured and how, never from the diameter."""
 
     verdict: Annotated[Verdict, Field(description="With `not_reliable` the score is withheld.")]
@@ -175,8 +176,8 @@ class Reliability(Closed):
     reasons: Annotated[tuple[Reason, ...], Field(description="Empty if the verdict is `ok`.")]
 
 
-@part
-class Advisory(Closed):
+@slots_dataclass
+class Advisory(NoExtraFields):
     """What a reader should know beside the score. An advisory never withholds anything."""
 
     code: Annotated[AdvisoryCode, Field(description="For programs.")]
@@ -184,8 +185,8 @@ class Advisory(Closed):
     message: Annotated[str, Field(description="The same for people.")]
 
 
-@composed
-class Answer(Closed):
+@inheritable_dataclass
+class Answer(NoExtraFields):
     """All numbers of one measurement."""
 
     score: Annotated[Score | None, Field(description="null where it is withheld: verdict `not_reliable`.")]
@@ -202,16 +203,16 @@ class Answer(Closed):
         return self.score.position if self.score else "not_assessed"
 
 
-@part
-class Summary(Closed):
+@slots_dataclass
+class Summary(NoExtraFields):
     """The result in words."""
 
     clinician: Annotated[str, Field(description="One sentence for the clinician.")]
     patient: Annotated[str, Field(description="A few plain sentences for the patient or the parents.")]
 
 
-@part
-class ModelConvention(Closed):
+@slots_dataclass
+class ModelConvention(NoExtraFields):
     """How the diameters of the training people were measured; null where it was not stated."""
 
     edge: Annotated[Edge | None, Field(description="Which edges of the wall were measured.")]
@@ -219,8 +220,8 @@ class ModelConvention(Closed):
     modality: Annotated[Modality | None, Field(description="The imaging modality.")]
 
 
-@part
-class ModelProvenance(Closed):
+@slots_dataclass
+class ModelProvenance(NoExtraFields):
     """The model that computed the score."""
 
     site: Annotated[str, Field(description="The site.")]
@@ -231,8 +232,8 @@ class ModelProvenance(Closed):
     convention: ModelConvention
 
 
-@part
-class ServiceInfo(Closed):
+@slots_dataclass
+class ServiceInfo(NoExtraFields):
     """Which program answered: the same for all responses of a process."""
 
     version: Annotated[str, Field(description="Version of the program.")]
@@ -241,8 +242,8 @@ class ServiceInfo(Closed):
     device: Annotated[str, Field(description="The device that it runs on.")]
 
 
-@part
-class Provenance(Closed):
+@slots_dataclass
+class Provenance(NoExtraFields):
     """Where the numbers come from."""
 
     model: ModelProvenance
@@ -251,93 +252,93 @@ class Provenance(Closed):
     intended_use: Annotated[str, Field(description="What the model may be used for.")]
 
 
-@composed
-class _Who(Closed):
+@inheritable_dataclass
+class _Person(NoExtraFields):
     age_years: Annotated[float, Field(description="Age in years.")]
     reference_sex: Annotated[Literal["male", "female"], Field(description="The sex of the reference group.")]
     height_cm: Annotated[float, Field(description="Height in cm.")]
     weight_kg: Annotated[float, Field(description="Weight in kg.")]
 
 
-@composed
-class _Measured(Closed):
+@inheritable_dataclass
+class _Diameter(NoExtraFields):
     diameter_mm: Annotated[float, Field(description="The measured diameter in mm.")]
 
 
-@composed
-class _BodySizes(Closed):
+@inheritable_dataclass
+class _BodySizes(NoExtraFields):
     bsa_m2: Annotated[float, Field(description="Body surface area in m².")]
     bsa_formula: Annotated[Literal["Haycock"], Field(description="The formula of the body surface area.")]
     bmi_kg_m2: Annotated[float, Field(description="Body mass index in kg/m².")]
 
 
-@composed
-class PatientInput(_BodySizes, _Who):
+@inheritable_dataclass
+class PatientInput(_BodySizes, _Person):
     """The patient as the service read the request, with the body sizes that follow."""
 
 
-@composed
-class MeasurementInput(_BodySizes, _Measured, _Who):
+@inheritable_dataclass
+class MeasurementInput(_BodySizes, _Diameter, _Person):
     """The measurement as the service read the request, with the body sizes that follow."""
 
 
-@composed
-class _Site(Closed):
+@inheritable_dataclass
+class _Site(NoExtraFields):
     site: Annotated[str, Field(description="The site.")]
 
 
-@composed
-class _ScoreHead(Closed):
+@inheritable_dataclass
+class _ScoreHead(NoExtraFields):
     request_id: RequestId
     site: Annotated[str, Field(description="The site.")]
     input: MeasurementInput
 
 
-@composed
-class _Explained(Closed):
+@inheritable_dataclass
+class _SummaryAndProvenance(NoExtraFields):
     summary: Summary
     provenance: Provenance
 
 
-@composed
-class _ItemHead(Closed):
+@inheritable_dataclass
+class _ItemHead(NoExtraFields):
     index: Annotated[int, Field(description="The position of the item in the request, counted from 0.", ge=0)]
     id: Annotated[str | None, Field(description="The `id` of the item, if it has one.")]
 
 
-@composed
-class _ItemScore(Closed):
+@inheritable_dataclass
+class _ItemScore(NoExtraFields):
     model: Annotated[int, Field(description="Which element of `provenance` the model is, counted from 0.", ge=0)]
     site: Annotated[str, Field(description="The site.")]
     input: MeasurementInput
 
 
-@composed
+@inheritable_dataclass
 class BatchScore(Answer, _ItemScore, _ItemHead):
     """One item of a batch that was scored: the single response without its sentences."""
 
 
-@part
-class ItemError(Closed):
+@slots_dataclass
+class ItemError(NoExtraFields):
     """What is wrong with one field of an item."""
 
-    code: Annotated[str, Field(description="For programs.")]
+    code: Annotated[ErrorCode, Field(description="For programs.")]
     field: Annotated[str, Field(description="Dotted path of the field in the item; empty: the whole item.")]
     message: Annotated[str, Field(description="The same for people: the field, its unit and what is allowed.")]
 
 
-@composed
-class _ItemErrors(Closed):
+@inheritable_dataclass
+class _ItemErrors(NoExtraFields):
     errors: Annotated[tuple[ItemError, ...], Field(description="Every error of the item.")]
 
 
-@composed
+@inheritable_dataclass
 class BatchError(_ItemErrors, _ItemHead):
     """One item of a batch that has no score."""
 
 
-@composed
-class BatchResponse(Closed):
+@inheritable_dataclass
+class BatchResponse(NoExtraFields):
     """All items of a batch, in order."""
 
     request_id: RequestId
@@ -347,8 +348,8 @@ class BatchResponse(Closed):
     results: Annotated[tuple[BatchScore | BatchError, ...], Field(description="One per item, in order.")]
 
 
-@part
-class BatchSummary(Closed):
+@slots_dataclass
+class BatchSummary(NoExtraFields):
     """What the last line of a stream says about all lines before it."""
 
     succeeded: Annotated[int, Field(description="Items with a score.", ge=0)]
@@ -357,25 +358,25 @@ class BatchSummary(Closed):
     provenance: Annotated[tuple[Provenance, ...], Field(description="One per model used.")]
 
 
-@part
-class BatchEnd(Closed):
+@slots_dataclass
+class BatchEnd(NoExtraFields):
     """The last line of a stream."""
 
     summary: BatchSummary
 
 
-@composed
-class StudyResult(_Explained, Answer, _Site):
+@inheritable_dataclass
+class StudyResult(_SummaryAndProvenance, Answer, _Site):
     """One measurement of a study."""
 
 
-@composed
-class ScoreResponse(_Explained, Answer, _ScoreHead):
+@inheritable_dataclass
+class ScoreResponse(_SummaryAndProvenance, Answer, _ScoreHead):
     """One measurement."""
 
 
-@composed
-class StudyResponse(Closed):
+@inheritable_dataclass
+class StudyResponse(NoExtraFields):
     """All measurements of one study."""
 
     request_id: RequestId

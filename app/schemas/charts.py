@@ -7,14 +7,14 @@ from pydantic import Field
 from app.domain.score import Verdict
 from app.schemas.answers import (
     Answer,
-    Closed,
     MeasurementInput,
+    NoExtraFields,
     PatientInput,
     Provenance,
     Reliability,
     Summary,
-    composed,
-    part,
+    inheritable_dataclass,
+    slots_dataclass,
 )
 from app.schemas.base import RequestId
 
@@ -23,16 +23,16 @@ Ages = Annotated[Numbers, Field(description="Ages in years, rising.")]
 Svg = Annotated[str, Field(description="An SVG document: no script, no style, no ids.")]
 
 
-@part
-class QuantileCurve(Closed):
+@slots_dataclass
+class QuantileCurve(NoExtraFields):
     """A quantile of the posterior predictive distribution over age."""
 
     percent: Annotated[float, Field(description="Per cent of reference people below the curve.", ge=0, le=100)]
     diameter_mm: Annotated[Numbers, Field(description="In mm, one for each age.")]
 
 
-@part
-class ThresholdCurve(Closed):
+@slots_dataclass
+class ThresholdCurve(NoExtraFields):
     """The diameter whose score is the threshold, over age: quantiles of f1 + threshold · exp(f2)."""
 
     threshold: Annotated[float, Field(description="The threshold, a score.")]
@@ -41,8 +41,8 @@ class ThresholdCurve(Closed):
     high: Annotated[Numbers, Field(description="97.5% quantile in mm, one for each age.")]
 
 
-@part
-class Curves(Closed):
+@slots_dataclass
+class Curves(NoExtraFields):
     """What is expected of reference people of this sex and body size, over age."""
 
     age_years: Annotated[
@@ -57,45 +57,45 @@ class Curves(Closed):
     ]
 
 
-@part
-class HdiMm(Closed):
+@slots_dataclass
+class HdiMm(NoExtraFields):
     """The interval of the score on the axis of diameters: expected diameter + score · `aleatoric_sd_mm`."""
 
     low: Annotated[float, Field(description="Its lower end in mm.")]
     high: Annotated[float, Field(description="Its upper end in mm.")]
 
 
-@composed
-class _Explained(Closed):
+@inheritable_dataclass
+class _SummaryAndHdi(NoExtraFields):
     summary: Summary
     hdi_mm: Annotated[HdiMm | None, Field(description="null where the score is withheld.")]
 
 
-@composed
-class ChartMeasurement(_Explained, Answer):
+@inheritable_dataclass
+class ChartMeasurement(_SummaryAndHdi, Answer):
     """The measurement, with the fields of the response to it alone."""
 
 
-@composed
-class _VisitInput(Closed):
+@inheritable_dataclass
+class _VisitInput(NoExtraFields):
     input: MeasurementInput
 
 
-@composed
-class VisitResult(_Explained, Answer, _VisitInput):
+@inheritable_dataclass
+class VisitResult(_SummaryAndHdi, Answer, _VisitInput):
     """One visit, scored as it would be alone."""
 
 
-@part
-class Visits(Closed):
+@slots_dataclass
+class Visits(NoExtraFields):
     """Several measurements of one patient by one version of the model."""
 
     note: Annotated[str, Field(description="How to read them: they are exploratory.")]
     items: Annotated[tuple[VisitResult, ...], Field(description="In the order of the request.")]
 
 
-@part
-class ScoreDensity(Closed):
+@slots_dataclass
+class ScoreDensity(NoExtraFields):
     """The density of the score."""
 
     ns: Annotated[Numbers, Field(description="Scores, rising.")]
@@ -105,8 +105,8 @@ class ScoreDensity(Closed):
     ]
 
 
-@part
-class Pictures(Closed):
+@slots_dataclass
+class Pictures(NoExtraFields):
     """The same as pictures, laid out for the requested width."""
 
     reference: Svg
@@ -114,15 +114,15 @@ class Pictures(Closed):
     visits: Annotated[Svg | None, Field(description="null without visits.")]
 
 
-@composed
+@inheritable_dataclass
 class ChartInput(PatientInput):
     """The request as the service read it, with the body sizes that follow."""
 
     diameter_mm: Annotated[float | None, Field(description="The measured diameter in mm; null: none was sent.")]
 
 
-@composed
-class ChartResponse(Closed):
+@inheritable_dataclass
+class ChartResponse(NoExtraFields):
     """A patient among reference people of the same sex and body size."""
 
     request_id: RequestId
@@ -137,8 +137,8 @@ class ChartResponse(Closed):
     provenance: Provenance
 
 
-@part
-class MapGrid(Closed):
+@slots_dataclass
+class MapGrid(NoExtraFields):
     """The width of the interval over age and body surface area."""
 
     age_years: Ages
@@ -153,8 +153,8 @@ class MapGrid(Closed):
     verdict: Annotated[tuple[tuple[Verdict, ...], ...], Field(description="The verdict on each, in the same rows.")]
 
 
-@composed
-class ReliabilityMap(Closed):
+@inheritable_dataclass
+class ReliabilityMap(NoExtraFields):
     """How sure the model is, over age and body surface area."""
 
     request_id: RequestId

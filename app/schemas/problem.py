@@ -7,22 +7,16 @@ errors, so that no body repeats what the caller sent, the request id apart.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from pydantic import ConfigDict, Field
 
 from app.errors import FieldError
 from app.schemas.base import RequestId, Schema, plain
-from app.schemas.validation import CODES
+from app.schemas.validation import ErrorCode
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "/guide#problem-"
-
-
-if TYPE_CHECKING:
-    ErrorCode = str
-else:
-    ErrorCode = Literal[tuple(CODES)]
 
 
 class InputError(Schema):

@@ -38,7 +38,7 @@ def quantity(description: str, unit: str, low: float, high: float) -> Any:
     return Field(description=description, ge=low, le=high, json_schema_extra={UNIT: unit})
 
 
-def measured(description: str, limit: Limit) -> Any:
+def measured_quantity(description: str, limit: Limit) -> Any:
     return quantity(description, limit.unit, limit.low, limit.high)
 
 
@@ -50,18 +50,18 @@ def _not_stated() -> Any:
 # Adding zero turns -0.0 into 0.0, so that equal requests are recorded as equal bytes.
 NO_NEGATIVE_ZERO = AfterValidator(lambda value: value + 0.0)
 
-AgeYears = Annotated[float, measured("Age in years; fractions are allowed.", limits.AGE), NO_NEGATIVE_ZERO]
-HeightCm = Annotated[float, measured("Height in cm.", limits.HEIGHT)]
+AgeYears = Annotated[float, measured_quantity("Age in years; fractions are allowed.", limits.AGE), NO_NEGATIVE_ZERO]
+HeightCm = Annotated[float, measured_quantity("Height in cm.", limits.HEIGHT)]
 WeightKg = Annotated[
     float,
-    measured(
+    measured_quantity(
         f"Weight in kg; the body mass index must be {limits.BMI.low:g} to {limits.BMI.high:g} {limits.BMI.unit}.",
         limits.WEIGHT,
     ),
 ]
 DiameterMm = Annotated[
     float,
-    measured(
+    measured_quantity(
         f"Diameter in mm; at least {limits.DIAMETER_FROM_SCHOOL_AGE.low:g} from age {limits.SCHOOL_AGE_YEARS:g} on.",
         limits.DIAMETER,
     ),
@@ -299,11 +299,11 @@ class ChartRequest(OptionFields, MeasurementFields, PatientFields):
     def has_diameter(self) -> bool:
         return "diameter_mm" in self.model_fields_set
 
-    def measured(self, site: str) -> SiteRequest | None:
+    def site_request(self, site: str) -> SiteRequest | None:
         """The request that scores the patient's own diameter; None without one."""
         return self._score_request({}).for_site(site) if self.has_diameter else None
 
-    def visited(self, site: str) -> list[SiteRequest]:
+    def visit_requests(self, site: str) -> list[SiteRequest]:
         """The request that scores each visit alone."""
         return [self._score_request(dict(visit)).for_site(site) for visit in self.visits]
 

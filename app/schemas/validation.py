@@ -8,7 +8,7 @@ import difflib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
-from typing import Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -59,6 +59,10 @@ ROWS = {
     "numbers_not_trusted": "the solver could not verify its own answer for this row, so none is given",
 }
 CODES = NOT_JSON | NOT_ACCEPTABLE | UNIT_MISTAKES | ROWS
+if TYPE_CHECKING:
+    ErrorCode = str
+else:
+    ErrorCode = Literal[tuple(CODES)]  # an enumeration in the OpenAPI document
 
 # Every other type of error that pydantic may report for these models is a wrong type.
 CODE_OF_TYPE = {

@@ -179,7 +179,7 @@ async def erase_subject(settings: Settings, by: str, reference: str, report: Rep
         if not really:
             return Erasure(key_id, records, in_clear, erased=False)
         author = await command_author(settings, database, "audit erase")
-        async with changes.changing(database, author) as change:
+        async with changes.open_change(database, author) as change:
             await changes.erase(change, key_id, subject, records, by, utc_now())
         is_emptied = database.dialect != "sqlite" or empty_log(database.file)
     return Erasure(key_id, records, in_clear, erased=True, log_emptied=is_emptied)

@@ -8,7 +8,7 @@ import asyncio
 from dataclasses import dataclass
 
 from app.charts import card as card_charts
-from app.charts.axes import Look
+from app.charts.axes import ChartStyle
 from app.domain.patient import Sex
 from app.errors import DatabaseUnavailable, InvalidInput
 from app.formats.card_markdown import card_markdown, history_markdown
@@ -34,28 +34,28 @@ class CardForPeople:
     pictures: dict[str, str]  # SVG by the name in the text
 
 
-async def describe_card(runtime: Runtime, request_id: str, model: LoadedModel, look: Look) -> CardForPeople:
+async def describe_card(runtime: Runtime, request_id: str, model: LoadedModel, style: ChartStyle) -> CardForPeople:
     deadline = asyncio.get_running_loop().time() + runtime.settings.audit_budget_seconds
-    pictures = await runtime.drawing.run(lambda: card_pictures(model, look), deadline)
+    pictures = await runtime.drawing.run(lambda: card_pictures(model, style), deadline)
     gates = calibration_gates(model.card.calibration)
     text = card_markdown(model.card, gates, pictures)
     history = history_markdown(model.ref.version, await _history(runtime, request_id, model.ref.site))
     return CardForPeople(f"{text}\n{history}", pictures)
 
 
-def card_pictures(model: LoadedModel, look: Look) -> dict[str, str]:
+def card_pictures(model: LoadedModel, style: ChartStyle) -> dict[str, str]:
     """Everything that the stored version allows to draw."""
     card, scaling = model.card, model.stored.posterior.scaling
     averages = map(card_charts.Average, scaling.x_mean.tolist(), scaling.x_sd.tolist())
     maps = {f"map-{sex}": map_data(model, sex) for sex in Sex if sex in card.ranges.height_cm}
     data = card_charts.CohortData(card, dict(zip(card.covariates, averages, strict=True)))
     return {
-        "counts": card_charts.draw_counts(data, look),
-        "ranges": card_charts.draw_ranges(data, look),
-        "widths": card_charts.draw_widths(data, look),
-        **{name: card_charts.draw_reliability_map(one, look) for name, one in maps.items()},
-        "pit": card_charts.draw_pit(card, look),
-        "tails": card_charts.draw_tails(card, calibration_gates(card.calibration), look),
+        "counts": card_charts.draw_counts(data, style),
+        "ranges": card_charts.draw_ranges(data, style),
+        "widths": card_charts.draw_widths(data, style),
+        **{name: card_charts.draw_reliability_map(one, style) for name, one in maps.items()},
+        "pit": card_charts.draw_pit(card, style),
+        "tails": card_charts.draw_tails(card, calibration_gates(card.calibration), style),
     }
 
 
@@ -68,12 +68,12 @@ async def _history(runtime: Runtime, request_id: str, site: str) -> ModelHistory
 
 
 async def draw_map(
-    runtime: Runtime, caller: Caller, site: str, version: str, sex: Sex, diameter_mm: float | None, look: Look
+    runtime: Runtime, caller: Caller, site: str, version: str, sex: Sex, diameter_mm: float | None, style: ChartStyle
 ) -> ReliabilityMap:
     """The data with the picture."""
     model = await find_model(runtime, caller, site, version)
     data = await runtime.drawing.run(lambda: map_data(model, sex, diameter_mm), caller.deadline)
-    picture = await runtime.drawing.run(lambda: card_charts.draw_reliability_map(data, look), caller.deadline)
+    picture = await runtime.drawing.run(lambda: card_charts.draw_reliability_map(data, style), caller.deadline)
     return ReliabilityMap(
         request_id=caller.request_id,
         site=model.ref.site,
@@ -93,13 +93,13 @@ async def draw_map_picture(
     version: str,
     sex: Sex,
     diameter_mm: float | None,
-    look: Look,
+    style: ChartStyle,
     scale: int | None = None,
 ) -> bytes:
     """The picture alone: SVG, or PNG with so many pixels for each unit of length."""
     model = await find_model(runtime, caller, site, version)
     svg = await runtime.drawing.run(
-        lambda: card_charts.draw_reliability_map(map_data(model, sex, diameter_mm), look), caller.deadline
+        lambda: card_charts.draw_reliability_map(map_data(model, sex, diameter_mm), style), caller.deadline
     )
     return svg.encode() if scale is None else await runtime.rasteriser.png(svg, scale, caller.deadline)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from app.charts.axes import Look
+from app.charts.axes import ChartStyle
 from app.charts.density import DensityData, draw_density, draw_no_density
 from app.charts.reference import ReferenceData, draw_reference
 from app.charts.visits import VisitPoint, VisitsData, draw_visits
@@ -14,7 +14,7 @@ from app.domain.score import Finding, deciding_finding
 from app.errors import InvalidInput
 from app.formats.response import BODY, patient_input, provenance, score_response
 from app.formats.rounding import significant
-from app.inference.answer_columns import Scored
+from app.inference.answer_columns import ScoredAnswer
 from app.inference.executor import LoadedModel
 from app.inference.reference_curves import assess_context, reference_curves, score_density
 from app.runtime.credentials import Caller
@@ -33,7 +33,14 @@ from app.schemas.charts import (
 )
 from app.schemas.requests import ChartRequest, SiteRequest
 from app.schemas.validation import field_error
-from app.services.score_measurements import ResolvedRequest, count, find_model, make_result, new_record, write_records
+from app.services.score_measurements import (
+    ResolvedRequest,
+    count_score,
+    find_model,
+    make_result,
+    new_record,
+    write_records,
+)
 
 PictureName = Literal["reference", "density", "visits"]
 
@@ -44,12 +51,12 @@ NOTE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasurementResult:
     """One measurement of the request, scored, with the response that it alone would get."""
 
     item: int | None  # index of the visit; None: the measurement of the request itself
     resolved: ResolvedRequest
-    scored: Scored
+    scored: ScoredAnswer
     response: ScoreResponse
 
     @property
@@ -73,23 +80,25 @@ class Chart:
     request_id: str
     model: LoadedModel
     request: ChartRequest
-    measured: tuple[Measured, ...]
+    results: tuple[MeasurementResult, ...]
     provenance: Provenance
 
     @property
-    def main(self) -> Measured | None:
-        return next((each for each in self.measured if each.item is None), None)
+    def main(self) -> MeasurementResult | None:
+        return next((each for each in self.results if each.item is None), None)
 
     @property
-    def visits(self) -> list[Measured]:
-        return [each for each in self.measured if each.item is not None]
+    def visits(self) -> list[MeasurementResult]:
+        return [each for each in self.results if each.item is not None]
 
 
-async def draw_chart(runtime: Runtime, caller: Caller, site: str, request: ChartRequest, look: Look) -> ChartResponse:
+async def draw_chart(
+    runtime: Runtime, caller: Caller, site: str, request: ChartRequest, style: ChartStyle
+) -> ChartResponse:
     """All data, with all pictures."""
     now = runtime.clock()
     chart = await _score(runtime, caller, site, request, now)
-    response = await runtime.drawing.run(lambda: _response(chart, look), caller.deadline)
+    response = await runtime.drawing.run(lambda: _response(chart, style), caller.deadline)
     await _record(runtime, caller, chart, now)
     return response
 
@@ -100,14 +109,14 @@ async def draw_picture(
     site: str,
     request: ChartRequest,
     picture: PictureName,
-    look: Look,
+    style: ChartStyle,
     scale: int | None = None,
 ) -> bytes:
     """One picture: SVG, or PNG with so many pixels for each unit of length. Raises InvalidInput without its data."""
     _check_drawable(request, picture)
     now = runtime.clock()
     chart = await _score(runtime, caller, site, request, now)
-    svg = await runtime.drawing.run(lambda: _picture(chart, picture, look), caller.deadline)
+    svg = await runtime.drawing.run(lambda: _picture(chart, picture, style), caller.deadline)
     drawn = svg.encode() if scale is None else await runtime.rasteriser.png(svg, scale, caller.deadline)
     await _record(runtime, caller, chart, now)
     return drawn
@@ -123,30 +132,30 @@ def _check_drawable(request: ChartRequest, picture: PictureName) -> None:
 async def _score(runtime: Runtime, caller: Caller, site: str, request: ChartRequest, now: datetime) -> Chart:
     """Every measurement, by the same model, exactly as it would be scored alone."""
     model = await find_model(runtime, caller, site, request.model_version)
-    main = request.measured(site)
+    main = request.site_request(site)
     asked: list[tuple[int | None, SiteRequest]] = [(None, main)] if main else []
-    asked += enumerate(request.visited(site))
+    asked += enumerate(request.visit_requests(site))
     scored = await asyncio.gather(*(runtime.batcher.submit(model, each.query) for _, each in asked))
     measured = []
     for (item, each), found in zip(asked, scored, strict=True):
         resolved = ResolvedRequest(model, each)
         response = score_response(caller.request_id, make_result(runtime, resolved, found, now))
-        measured.append(Measured(item, resolved, found, response))
+        measured.append(MeasurementResult(item, resolved, found, response))
     made_by = provenance(model.provenance, runtime.service_info, now)
     return Chart(caller.request_id, model, request, tuple(measured), made_by)
 
 
 async def _record(runtime: Runtime, caller: Caller, chart: Chart, now: datetime) -> None:
     """As many records as measurements; without any there is nothing to record."""
-    if not chart.measured:
+    if not chart.results:
         return
-    records = [new_record(runtime, caller, each.resolved, each.response, now, each.item) for each in chart.measured]
+    records = [new_record(runtime, caller, each.resolved, each.response, now, each.item) for each in chart.results]
     await write_records(runtime, caller, records)
-    for each in chart.measured:
-        count(runtime, each.resolved, each.scored)
+    for each in chart.results:
+        count_score(runtime, each.resolved, each.scored)
 
 
-def _response(chart: Chart, look: Look) -> ChartResponse:
+def _response(chart: Chart, style: ChartStyle) -> ChartResponse:
     reference, density, main = _reference_data(chart), _density(chart), chart.main
     return ChartResponse(
         request_id=chart.request_id,
@@ -158,24 +167,24 @@ def _response(chart: Chart, look: Look) -> ChartResponse:
         density=density,
         visits=Visits(NOTE, tuple(map(_visit, chart.visits))) if chart.visits else None,
         pictures=Pictures(
-            draw_reference(reference, look),
-            draw_density(_density_data(chart, main, density), look) if main and density else None,
-            draw_visits(_visits_data(chart), look) if chart.visits else None,
+            draw_reference(reference, style),
+            draw_density(_density_data(chart, main, density), style) if main and density else None,
+            draw_visits(_visits_data(chart), style) if chart.visits else None,
         ),
         provenance=chart.provenance,
     )
 
 
-def _picture(chart: Chart, picture: PictureName, look: Look) -> str:
+def _picture(chart: Chart, picture: PictureName, style: ChartStyle) -> str:
     if picture == "reference":
-        return draw_reference(_reference_data(chart), look)
+        return draw_reference(_reference_data(chart), style)
     if picture == "visits":
-        return draw_visits(_visits_data(chart), look)
+        return draw_visits(_visits_data(chart), style)
     density, main = _density(chart), chart.main
     if main is None or density is None:
         reliability = _deciding_first(*_reliability(chart))
-        return draw_no_density(chart.model.ref.site, reliability, chart.model.provenance, look)
-    return draw_density(_density_data(chart, main, density), look)
+        return draw_no_density(chart.model.ref.site, reliability, chart.model.provenance, style)
+    return draw_density(_density_data(chart, main, density), style)
 
 
 def _reference_data(chart: Chart) -> ReferenceData:
@@ -217,16 +226,16 @@ def _curves(chart: Chart) -> Curves | None:
     )
 
 
-def _measurement(measured: Measured) -> ChartMeasurement:
+def _measurement(measured: MeasurementResult) -> ChartMeasurement:
     return ChartMeasurement(**_answer(measured), summary=measured.response.summary, hdi_mm=measured.hdi_mm)
 
 
-def _visit(measured: Measured) -> VisitResult:
+def _visit(measured: MeasurementResult) -> VisitResult:
     response = measured.response
     return VisitResult(input=response.input, **_answer(measured), summary=response.summary, hdi_mm=measured.hdi_mm)
 
 
-def _answer(measured: Measured) -> dict[str, Any]:
+def _answer(measured: MeasurementResult) -> dict[str, Any]:
     return {name: getattr(measured.response, name) for name in BODY}
 
 
@@ -242,7 +251,7 @@ def _density(chart: Chart) -> ScoreDensity | None:
     return score_density(main.resolved.request.query, answer.reference, answer.score.hdi, blurred)
 
 
-def _density_data(chart: Chart, main: Measured, density: ScoreDensity) -> DensityData:
+def _density_data(chart: Chart, main: MeasurementResult, density: ScoreDensity) -> DensityData:
     response = main.response
     with_error = response.score_with_measurement_error
     if response.score is None:
@@ -262,6 +271,6 @@ def _visits_data(chart: Chart) -> VisitsData:
             each.item is None,
             each.drawn_reliability,
         )
-        for each in chart.measured
+        for each in chart.results
     ]
     return VisitsData(chart.model.ref.site, points, NOTE, chart.model.provenance)

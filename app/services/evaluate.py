@@ -15,7 +15,7 @@ from app.domain.query import MeasurementColumns
 from app.formats import figures
 from app.formats.figures import Curve, Title, counted_people
 from app.inference.executor import LoadedModel
-from app.inference.measurement_numbers import numbers
+from app.inference.measurement_numbers import compute_numbers
 from app.inference.scoring import score_columns
 from app.maths.moments import Array
 from app.maths.statistics import (
@@ -67,7 +67,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class EvaluationDetails:
     """The figures, and what the plots are drawn from."""
 
     evaluation: Evaluation
@@ -81,12 +81,12 @@ class Evaluated:
     withheld: NDArray[np.bool_]  # [N] for whom the service gives no score
 
 
-def evaluate(model: LoadedModel, table: Table, label: NDArray[np.int64], true_z: Array | None) -> Evaluated:
+def evaluate(model: LoadedModel, table: Table, label: NDArray[np.int64], true_z: Array | None) -> EvaluationDetails:
     """`label` [N] is 1 for people who should score high, 0 for the others."""
     people = MeasurementColumns.of_people(
         table.age_years, table.male, table.height_cm, table.weight_kg, table.diameter_mm
     )
-    found = numbers(model, people)
+    found = compute_numbers(model, people)
     scores = {
         "E[NS]": found.score.expected_ns,
         "P(NS > 2)": found.score.locations.above_2,
@@ -106,7 +106,7 @@ def evaluate(model: LoadedModel, table: Table, label: NDArray[np.int64], true_z:
         true_z_covered=None if true_z is None else float(np.mean((hdi.low <= true_z) & (true_z <= hdi.high))),
         **_shares(answers),
     )
-    return Evaluated(
+    return EvaluationDetails(
         evaluation,
         scores,
         label,
@@ -119,7 +119,7 @@ def evaluate(model: LoadedModel, table: Table, label: NDArray[np.int64], true_z:
     )
 
 
-def plots(evaluated: Evaluated) -> dict[str, Figure]:
+def plots(evaluated: EvaluationDetails) -> dict[str, Figure]:
     """Every plot that these people allow, by name."""
     found = evaluated.evaluation
     model = f"{found.model.site} {found.model.version} ({found.cohort})"
@@ -176,7 +176,7 @@ def _shares(answers: Sequence[Answer]) -> dict[str, dict[str, float]]:
     }
 
 
-def _curves(evaluated: Evaluated) -> tuple[list[Curve], list[Curve]]:
+def _curves(evaluated: EvaluationDetails) -> tuple[list[Curve], list[Curve]]:
     roc, precision = [], []
     for found in evaluated.evaluation.discrimination:
         values = evaluated.scores[found.method]

@@ -174,7 +174,7 @@ async def _activate(database: Database, ref: ModelRef, record: NewRecord, author
     `budget` is in seconds and starts now: loading the model may have taken longer than a response may.
     """
     try:
-        async with asyncio.timeout(budget), changes.changing(database, author) as change:
+        async with asyncio.timeout(budget), changes.open_change(database, author) as change:
             return await changes.activate(change, ref, record)
     except TimeoutError as error:
         raise DatabaseUnavailable from error

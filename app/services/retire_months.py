@@ -5,17 +5,15 @@ The keys and activations whose records leave get new ones, marked `adopted`, in 
 erasures are repeated.
 """
 
-import csv
-import io
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from app.audit.changes import ERASED, Change, activation_change, changing, key_change, short_chain
+from app.audit.changes import ERASED, Change, activation_change, key_change, open_change, short_chain
 from app.audit.records import NewRecord, decode
 from app.audit.signed_checkpoint import OwnEnd
 from app.audit.verify import CREATED_STEPS
@@ -39,7 +37,7 @@ from app.database.retirement import remove_months
 from app.database.sqlite import serve_lock
 from app.domain.card import ModelRef
 from app.errors import RetirementRefused
-from app.files import new_file
+from app.files import csv_lines, new_file
 from app.runtime.command import command_author, command_database, require_database
 from app.services.verify_audit import verify_database
 from app.settings import Settings
@@ -67,7 +65,7 @@ class Retirement:
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaving:
+class _MonthsContent:
     """What is in the months that leave."""
 
     heads: Sequence[ChainHead]
@@ -98,18 +96,18 @@ async def retire_months(
                 stack.enter_context(serve_lock(database.file))  # deleting a month may take longer than a score may
             await _check_intact(database, settings, report)
             async with database.reading() as connection:
-                leaving = await _leaving(connection, before)
-            months = _months(database, settings, leaving)
-            done = Retirement(not dry_run, months, len(leaving.keys), len(leaving.activations))
-            if dry_run or not leaving.heads:
+                content = await _read_content(connection, before)
+            months = _months(database, settings, content)
+            done = Retirement(not dry_run, months, len(content.keys), len(content.activations))
+            if dry_run or not content.heads:
                 return done
             if database.dialect == "sqlite":
                 await _export(database, done.months)
             author = await command_author(settings, database, COMMAND)
-            async with changing(database, author) as change:
-                if await _leaving(change.connection, before) != leaving:
+            async with open_change(database, author) as change:
+                if await _read_content(change.connection, before) != content:
                     raise RetirementRefused("The audit changed while it was exported: nothing was retired, try again.")
-                await _retire(change, leaving, done, by, before, clock())
+                await _retire(change, content, done, by, before, clock())
     return done
 
 
@@ -132,26 +130,26 @@ async def _check_intact(database: Database, settings: Settings, report: Report) 
         raise RetirementRefused("The audit is not intact, so nothing is retired: `normalcy audit verify` says why.")
 
 
-async def _leaving(connection: Connection, before: str) -> _Leaving:
+async def _read_content(connection: Connection, before: str) -> _MonthsContent:
     heads = [head for head in await chain_heads(connection) if head.month < before]
     changes = [(row.month, decode(row.payload).output or {}) for row in await records_of_kind(connection, "key")]
     erasures = [output for month, output in changes if month < before and output.get("step") == ERASED]
-    staying = {
+    recorded_later = {
         output.get("key_id") for month, output in changes if month >= before and output.get("step") in CREATED_STEPS
     }
-    keys = [key for key in await list_keys(connection) if key.key_id not in staying] if heads else []
+    keys = [key for key in await list_keys(connection) if key.key_id not in recorded_later] if heads else []
     activations, last = [], 0
     for activation in await all_activations(connection):
         if activation.month < before:
             activations.append((activation, last))
         last = activation.id
-    return _Leaving(heads, keys, activations, erasures)
+    return _MonthsContent(heads, keys, activations, erasures)
 
 
-def _months(database: Database, settings: Settings, leaving: _Leaving) -> tuple[Month, ...]:
-    chains = Counter(head.month for head in leaving.heads)
+def _months(database: Database, settings: Settings, content: _MonthsContent) -> tuple[Month, ...]:
+    chains = Counter(head.month for head in content.heads)
     records = Counter[str]()
-    for head in leaving.heads:
+    for head in content.heads:
         records[head.month] += head.seq
     file = settings.data_dir.resolve() / FOLDER
     return tuple(
@@ -161,7 +159,7 @@ def _months(database: Database, settings: Settings, leaving: _Leaving) -> tuple[
             records[month],
             str(file / f"audit-{month}.csv") if database.dialect == "sqlite" else partition_name(month),
         )
-        for month in leaving.months
+        for month in content.months
     )
 
 
@@ -171,48 +169,44 @@ async def _export(database: Database, months: Sequence[Month]) -> None:
         path = Path(month.stored_in)
         path.parent.mkdir(mode=0o700, exist_ok=True)
         with new_file(path) as file:
-            file.write(_line(AuditRow._fields))
+            file.write(csv_lines([AuditRow._fields]))
             async with database.reading() as connection:
                 async for page in stream_month(connection, month.month):
-                    file.write(b"".join(_line(_cells(row)) for row in page))
+                    file.write(csv_lines(map(_cells, page)))
 
 
-def _cells(row: AuditRow) -> Iterator[object]:
-    return (value.hex() if isinstance(value, bytes) else value for value in row)
+def _cells(row: AuditRow) -> list[object]:
+    return [value.hex() if isinstance(value, bytes) else value for value in row]
 
 
-def _line(cells: Any) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode("utf-8", "backslashreplace")
-
-
-async def _retire(change: Change, leaving: _Leaving, done: Retirement, by: str, before: str, now: datetime) -> None:
+async def _retire(
+    change: Change, content: _MonthsContent, done: Retirement, by: str, before: str, now: datetime
+) -> None:
     connection, signer = change.connection, change.author.signer.for_another_writer()
     await check_durability(connection)
     await lock_activations(connection)
-    rows = short_chain(_records(leaving, done, by, before, now), change.author.facts, now)
+    rows = short_chain(_records(content, done, by, before, now), change.author.facts, now)
     await add_records(connection, rows)
     signed = [signer.written([OwnEnd(rows[-1].head, closed=True)], now)]
-    for month in leaving.months:
-        heads = [head for head in leaving.heads if head.month == month]
+    for month in content.months:
+        heads = [head for head in content.heads if head.month == month]
         signed.append(signer.retired(heads, now, signed[-1]))
     await add_checkpoints(connection, signed)
-    first = 2 + len(leaving.keys) + len(leaving.erasures)  # after the genesis and the record of the command
+    first = 2 + len(content.keys) + len(content.erasures)  # after the genesis and the record of the command
     moved: dict[int, RecordPosition] = {
-        activation.id: rows[index].position for index, (activation, _) in enumerate(leaving.activations, first)
+        activation.id: rows[index].position for index, (activation, _) in enumerate(content.activations, first)
     }
-    await remove_months(connection, leaving.months, moved)
+    await remove_months(connection, content.months, moved)
     change.signed += signed
 
 
-def _records(leaving: _Leaving, done: Retirement, by: str, before: str, now: datetime) -> list[NewRecord]:
+def _records(content: _MonthsContent, done: Retirement, by: str, before: str, now: datetime) -> list[NewRecord]:
     route = f"normalcy {COMMAND}"
     output = {**asdict(done), "months": [asdict(month) for month in done.months]}
     found = [NewRecord("read", now, by, route=route, input={"before": before}, output=output)]
-    found += [NewRecord("key", now, by, route=route, output=key_change("adopted", key)) for key in leaving.keys]
-    found += [NewRecord("key", now, by, route=route, output=erasure) for erasure in leaving.erasures]
-    for each, after in leaving.activations:
+    found += [NewRecord("key", now, by, route=route, output=key_change("adopted", key)) for key in content.keys]
+    found += [NewRecord("key", now, by, route=route, output=erasure) for erasure in content.erasures]
+    for each, after in content.activations:
         adopted = activation_change("adopted", each.activated_at, each.activated_by, after)
         model = ModelRef(each.site, each.version, each.sha256)
         found.append(NewRecord("activation", now, by, route=route, model=model, output=adopted))

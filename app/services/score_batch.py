@@ -15,12 +15,13 @@ from app.audit.recorded_request import recorded_columns
 from app.audit.records import NewRecord
 from app.domain.card import ModelRef
 from app.errors import FieldError, InvalidInput, LineTooLong, MalformedJson
+from app.files import csv_lines
 from app.formats import strict_json
 from app.formats.block_columns import distinct, same
 from app.formats.csv_stream import CsvStream, Record, columns_of, header_errors
 from app.formats.response import encode, provenance
 from app.formats.score_table import COLUMNS, validate_table
-from app.formats.table_parts import csv_lines, csv_of
+from app.formats.table_parts import csv_of
 from app.inference.executor import LoadedModel
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
@@ -59,28 +60,27 @@ class Batch:
 
     async def score(self, validate: Callable[[], RequestColumns], write: Callable[[ScoredBlock, int], T]) -> T:
         """Validate, score and record one block, and return what `write` makes of it. Raises AuditUnavailable."""
-        lane, first = self._runtime.batches, self.seen
-        requests = await lane.run(validate)
+        batch_thread, first = self._runtime.batches, self.seen
+        requests = await batch_thread.run(validate)
         models = await self._models.find(requests)
-        block = await lane.run(partial(score_block, requests, models))
+        block = await batch_thread.run(partial(score_block, requests, models))
         for group in block.groups:
             self._number(group.model)
-        written, records = await lane.run(lambda: (write(block, first), list(self.records(block, first))))
-        async with lane.recording:
-            for some in await self._groups(records):
-                await self._runtime.writer.write(some)
+        written, records = await batch_thread.run(lambda: (write(block, first), list(self.records(block, first))))
+        async with batch_thread.recording:
+            await self._runtime.writer.write_in_parts(await self._encrypted(records))
         self._count(block)
         return written
 
-    async def _groups(self, records: list[NewRecord]) -> list[list[NewRecord]]:
-        """To be committed one after the other. Encrypted, items of several patients may be too many for one commit."""
+    async def _encrypted(self, records: list[NewRecord]) -> list[NewRecord]:
+        """Where inputs are encrypted, the items of each patient are a record of their own."""
         data_keys = self._runtime.data_keys
         if not data_keys.encrypts:
-            return [records]
+            return records
         scores = [record for record in records if record.kind == "score"]
         keys = await data_keys.get(owner for record in scores for owner in owners_of(record))
         encrypted = await self._runtime.batches.run(lambda: [each for one in scores for each in encrypt(one, keys)])
-        return [[record] for record in (*encrypted, *(record for record in records if record.kind != "score"))]
+        return [*encrypted, *(record for record in records if record.kind != "score")]
 
     def items(self, block: ScoredBlock, first: int) -> list[bytes]:
         return block.items(first, self._numbers)

@@ -12,6 +12,7 @@ rows cost the least for each row.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +34,13 @@ from app.formats.table_files import Flat
 from app.inference.answer_output import AnswerOutput
 from app.inference.executor import LoadedModel
 from app.inference.scoring import score_columns
-from app.runtime.runtime import Runtime
+from app.schemas.answers import BatchError, ItemError
 from app.schemas.request_columns import Coded, RequestColumns
 from app.schemas.requests import CURRENT
 from app.schemas.validation import field_error
+
+if TYPE_CHECKING:
+    from app.runtime.runtime import Runtime  # with the database, which a worker of a file does without
 
 SiteVersion = tuple[str, str]
 Rows = NDArray[np.intp]
@@ -45,7 +49,7 @@ Rows = NDArray[np.intp]
 class BlockModels:
     """The models of one batch or file: "current" is resolved once, when this is made."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: "Runtime") -> None:
         self._loaded = runtime.loaded_models
         self._current = dict(runtime.loaded_models.current)
         self._found: dict[SiteVersion, LoadedModel | FieldError] = {}
@@ -112,7 +116,8 @@ class ScoredBlock:
             for row, item in zip(rows, written, strict=True):
                 found[row] = item
         for row, errors in self.errors.items():
-            found[row] = encode({"index": first_index + row, "id": ids[row], "errors": errors})
+            described = tuple(ItemError(error.code, error.field, error.message) for error in errors)
+            found[row] = encode(BatchError(first_index + row, ids[row], described))
         return found
 
     def flat(self, first_index: int) -> Flat:
@@ -139,7 +144,7 @@ def score_block(requests: RequestColumns, models: Mapping[SiteVersion, LoadedMod
     """`models` as BlockModels finds them."""
     errors = dict(requests.errors)
     groups: list[ScoredGroup] = []
-    for (site, version), rows in _alike(requests):
+    for (site, version), rows in _scored_together(requests):
         model = models[site, version]
         if isinstance(model, FieldError):
             errors.update(dict.fromkeys(rows.tolist(), (model,)))
@@ -148,17 +153,17 @@ def score_block(requests: RequestColumns, models: Mapping[SiteVersion, LoadedMod
     return ScoredBlock(requests, groups, dict(sorted(errors.items())))
 
 
-def _alike(requests: RequestColumns) -> Iterator[tuple[SiteVersion, Rows]]:
+def _scored_together(requests: RequestColumns) -> Iterator[tuple[SiteVersion, Rows]]:
     """The valid rows that are scored together: of one site and version, with the same thresholds and probability."""
     sites, options = requests.sites, requests.options
-    cuts = Coded.of([(one.model_version, one.thresholds, one.hdi_probability) for one in options.values])
-    keys = sites.codes * len(cuts.values) + cuts.codes[options.codes]
+    option_sets = Coded.of([(one.model_version, one.thresholds, one.hdi_probability) for one in options.values])
+    keys = sites.codes * len(option_sets.values) + option_sets.codes[options.codes]
     keys[list(requests.errors)] = -1
     distinct, firsts = np.unique(keys, return_index=True)
     for key in distinct[np.argsort(firsts)].tolist():
         if key >= 0:
-            site, cut = divmod(key, len(cuts.values))
-            yield (sites.values[site], cuts.values[cut][0]), np.flatnonzero(keys == key)
+            site, option_set = divmod(key, len(option_sets.values))
+            yield (sites.values[site], option_sets.values[option_set][0]), np.flatnonzero(keys == key)
 
 
 def _score_rows(
@@ -191,4 +196,4 @@ def measurements_of(requests: RequestColumns, rows: Rows) -> MeasurementColumns:
 
 def asked_models(requests: RequestColumns) -> set[SiteVersion]:
     """The sites and versions that valid rows name."""
-    return {named for named, _ in _alike(requests)}
+    return {named for named, _ in _scored_together(requests)}

@@ -10,7 +10,7 @@ from app.audit.records import NewRecord
 from app.errors import FieldError, InvalidInput, NoModelLoaded, UnknownSite, UnknownVersion
 from app.formats.response import BODY, Result, provenance, score_response, study_response
 from app.formats.summaries import ScoredMeasurement, summarise
-from app.inference.answer_columns import Scored
+from app.inference.answer_columns import ScoredAnswer
 from app.inference.executor import LoadedModel
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
@@ -34,7 +34,7 @@ async def score_measurement(runtime: Runtime, caller: Caller, request: SiteReque
     now = runtime.clock()
     response = score_response(caller.request_id, make_result(runtime, resolved, scored, now))
     await write_records(runtime, caller, [new_record(runtime, caller, resolved, response, now)])
-    count(runtime, resolved, scored)
+    count_score(runtime, resolved, scored)
     return response
 
 
@@ -50,7 +50,7 @@ async def score_study(runtime: Runtime, caller: Caller, request: StudyRequest) -
     ]
     await write_records(runtime, caller, records)
     for pair in zip(resolved, scored, strict=True):
-        count(runtime, *pair)
+        count_score(runtime, *pair)
     return response
 
 
@@ -64,7 +64,7 @@ async def find_model(runtime: Runtime, caller: Caller, site: str, version: str) 
         raise NoModelLoaded from None  # it is still loading, and will be there for a later request
 
 
-def make_result(runtime: Runtime, resolved: ResolvedRequest, scored: Scored, now: datetime) -> Result:
+def make_result(runtime: Runtime, resolved: ResolvedRequest, scored: ScoredAnswer, now: datetime) -> Result:
     model, site = resolved.model, resolved.model.ref.site
     answer, tails, tails_with_error, findings, given = scored
     judged = ScoredMeasurement(site, resolved.request.query, answer, tails, tails_with_error, findings)
@@ -112,7 +112,7 @@ async def write_records(runtime: Runtime, caller: Caller, records: Sequence[NewR
     await runtime.writer.write(await runtime.data_keys.encrypted(records, caller.deadline), caller.deadline)
 
 
-def count(runtime: Runtime, resolved: ResolvedRequest, scored: Scored) -> None:
+def count_score(runtime: Runtime, resolved: ResolvedRequest, scored: ScoredAnswer) -> None:
     ref, verdict = resolved.model.ref, scored.answer.reliability.verdict
     runtime.metrics.verdicts[ref.site, verdict].inc()
     if scored.answer.score is not None:

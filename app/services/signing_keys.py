@@ -30,9 +30,9 @@ async def rotate_signing_key(settings: Settings, out: Path | None = None) -> Pub
     old, new = load_signing_key(settings), SigningKey.generate()
     async with command_database(settings) as database:
         author = await command_author(settings, database, "audit rotate-key")
-        of_old = author.signer.vouch_for(new.public.raw, utc_now())
+        of_old = author.signer.sign_public_key(new.public.raw, utc_now())
         successor = Signer(new, author.signer.database, checkpoint_hash(of_old.body))
-        signed = [of_old, successor.vouch_for(old.public.raw, utc_now())]
+        signed = [of_old, successor.sign_public_key(old.public.raw, utc_now())]
         async with database.writing() as connection:
             await add_checkpoints(connection, signed)
     for row in signed:

@@ -158,7 +158,7 @@ async def _read_signatures(
 ) -> list[Tampering]:
     """What trusted keys signed becomes part of the coverage."""
     rows = [row for _, row in stored.signed]
-    signatures.trust_vouched([*rows, *[row async for row in stream_checkpoints(connection, "key")]])
+    signatures.trust_signed_keys([*rows, *[row async for row in stream_checkpoints(connection, "key")]])
     for file, row in stored.signed:
         _cover(stored, signatures.add(row, file), since_month)
     async for row in stream_checkpoints(connection):

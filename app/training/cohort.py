@@ -14,7 +14,6 @@ hospital would write it *before* the next one is drawn from it, so the true z is
 """
 
 import csv
-import io
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from app.domain.patient import AgeTransform, Patient, Sex, covariate_columns
+from app.files import csv_lines
 from app.maths.moments import Array
 
 Measure = Literal["stature", "bmi"]
@@ -236,11 +236,7 @@ def simulate_bicuspid(n: int, seed: int) -> SimulatedPeople:
 def to_csv(people: SimulatedPeople) -> str:
     """What a hospital would have, then the truth; bicuspid patients also carry the label of evaluation."""
     columns = dict(_columns(people))
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return out.getvalue()
+    return csv_lines([list(columns), *zip(*columns.values(), strict=True)]).decode()
 
 
 def _columns(people: SimulatedPeople) -> Iterator[tuple[str, list[str]]]:

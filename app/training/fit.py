@@ -24,7 +24,7 @@ from app.maths.gp.kernels import Kernel
 from app.maths.gp.posterior import HeteroscedasticPosterior, Scaling, SparseGP
 from app.maths.moments import Array, Moments
 from app.training.gpflow_setup import gpflow, tf, tf_keras
-from app.training.model import Collapsed, ConstantSpread, starting_points, untrained
+from app.training.model import CollapsedSVGP, ConstantSpread, starting_points, untrained
 from app.training.recipe import Recipe
 
 Progress = Callable[[str, float], None]  # the stage's name, the share of the whole fit that is done
@@ -100,16 +100,16 @@ class Stages:
 
     def _by_lbfgs(self, Z: Array) -> Any:
         recipe = self._recipe
-        model = Collapsed(recipe, self._X, self._y, Z)
+        model = CollapsedSVGP(recipe, self._X, self._y, Z)
         for name, iterations in planned_stages(recipe).items():
             if name == VARYING_SPREAD:
-                model.release(recipe, Z)
+                model.make_heteroscedastic(recipe, Z)
             elif name == STUDENT_NOISE:
                 self._with_jitter(lambda: model.make_robust(recipe.robust_freedom))
             self._lbfgs(name, model, iterations)
         return self._with_jitter(model.as_svgp)
 
-    def _lbfgs(self, name: str, model: Collapsed, iterations: int) -> None:
+    def _lbfgs(self, name: str, model: CollapsedSVGP, iterations: int) -> None:
         loss = model.training_loss_closure(compile=False)
         variables = model.trainable_variables
         self._stage(name, model, loss, lambda step: minimise_by_lbfgs(loss, variables, iterations, step))
@@ -157,7 +157,7 @@ def _finite(value: Any) -> float:
 
 
 def minimise_by_lbfgs(loss: Callable[[], Any], variables: Any, iterations: int, step: Step) -> Outcome:
-    optimiser = _Guarded()
+    optimiser = _GuardedOptimizer()
     done = evaluations = 0
 
     # SciPy looks at the parameter's name to decide what to pass.
@@ -182,7 +182,7 @@ def minimise_by_lbfgs(loss: Callable[[], Any], variables: Any, iterations: int, 
             return Outcome(done, evaluations, str(result.message))
 
 
-class _Guarded(gpflow.optimizers.Scipy):  # type: ignore[misc]
+class _GuardedOptimizer(gpflow.optimizers.Scipy):  # type: ignore[misc]
     """Treats a trial step without a finite objective as a very bad one, from which the line search backs off."""
 
     rejected = 0

@@ -3,7 +3,7 @@
     y = f1(x) + e^{f2(x)}·noise      f1(x) ~ GP(c1, k1)      f2(x) ~ GP(c2, k2), or f2 = c2 in the likelihood
 
 Each latent function has its own ARD kernel, inducing points and constant mean. The paper's optimiser trains this model
-directly; L-BFGS trains its collapsed form (`Collapsed`), which is then converted back to this one.
+directly; L-BFGS trains its collapsed form (`CollapsedSVGP`), which is then converted back to this one.
 
 The data term is in closed form, without quadrature inside the optimiser. With f1 ~ N(m1, v1) and f2 ~ N(m2, v2)
 independent,
@@ -263,7 +263,7 @@ class StudentNoise(gpflow.Module):  # type: ignore[misc]
         return self._constant - m2 + tangent, weight
 
 
-class Collapsed(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin):  # type: ignore[misc]
+class CollapsedSVGP(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin):  # type: ignore[misc]
     """The SVGP with q(f1) always at its optimum: the same bound with fewer parameters, and easier to optimise.
 
     Each person's data term is written as free_n - ½ weight_n · T_n with T_n = e^{-2 m2 + 2 v2} ((y - m1)² + v1), which
@@ -284,7 +284,8 @@ class Collapsed(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingL
 
     (for a constant f2 Titsias' bound; marginalising f1 goes back to Lázaro-Gredilla and Titsias 2011).
 
-    Starts with f2 constant and Gaussian noise; `release` and `make_robust` continue from the current parameters.
+    Starts with f2 constant and Gaussian noise; `make_heteroscedastic` and `make_robust` continue from the current
+    parameters.
     """
 
     def __init__(self, recipe: Recipe, X: Array, y: Array, Z: Array) -> None:
@@ -296,7 +297,7 @@ class Collapsed(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingL
         self.log_sd: Any = ConstantLogSd(recipe.start_log_sd)
         self.noise: Any = GaussianNoise()
 
-    def release(self, recipe: Recipe, Z: Array) -> None:
+    def make_heteroscedastic(self, recipe: Recipe, Z: Array) -> None:
         """f2 becomes a Gaussian process around the constant that it was."""
         self.log_sd = VaryingLogSd(recipe, Z, float(self.log_sd.mean.numpy()))
 

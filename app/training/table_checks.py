@@ -87,7 +87,7 @@ def read_labelled(path: Path, diameter_column: str, label_column: str, truth_col
     return Labelled(table, label.astype(np.int64), true_z)
 
 
-def named(rows: Iterable[int]) -> str:
+def row_list(rows: Iterable[int]) -> str:
     """row 4 · rows 4 and 9 · rows 4, 5, 6, 7, 8 and 12 more"""
     numbers = [str(row) for row in rows]
     if len(numbers) == 1:
@@ -99,21 +99,21 @@ def named(rows: Iterable[int]) -> str:
 
 def ragged_rows(table: Table) -> Iterator[str]:
     if table.ragged_rows:
-        yield f"The number of cells differs from the header: {named(table.ragged_rows)} (a decimal comma?)."
+        yield f"The number of cells differs from the header: {row_list(table.ragged_rows)} (a decimal comma?)."
 
 
 def unreadable_numbers(table: Table) -> Iterator[str]:
     for column, numbers in table.numbers.items():
         wrong = np.flatnonzero(np.isnan(numbers))
         for error, rows in _grouped(table, wrong, [_error(table.cells[column][k]) for k in wrong]).items():
-            yield f"Column {column} {error}: {named(rows)}."
+            yield f"Column {column} {error}: {row_list(rows)}."
 
 
 def unreadable_sexes(table: Table) -> Iterator[str]:
     wrong = np.flatnonzero(np.isnan(table.male))
     rules = ["must be exactly male or female" if table.cells["sex"][k] else "is empty" for k in wrong]
     for rule, rows in _grouped(table, wrong, rules).items():
-        yield f"Column sex {rule}: {named(rows)}."
+        yield f"Column sex {rule}: {row_list(rows)}."
 
 
 def forbidden_values(table: Table) -> Iterator[str]:
@@ -121,7 +121,7 @@ def forbidden_values(table: Table) -> Iterator[str]:
         wrong = np.flatnonzero(_outside(limit, values))
         questions = [_question(value_mistake(limit.field, values[k])) for k in wrong]
         for question, rows in _grouped(table, wrong, questions).items():
-            yield f"Column {column} must be between {_bounds(limit)}: {named(rows)}{question}."
+            yield f"Column {column} must be between {_bounds(limit)}: {row_list(rows)}{question}."
 
 
 def small_diameters(table: Table) -> Iterator[str]:
@@ -130,8 +130,8 @@ def small_diameters(table: Table) -> Iterator[str]:
     of_age = table.age_years >= limit.from_age_years
     rows = table.rows[allowed_in_general & of_age & _outside(limit, table.diameter_mm)]
     if len(rows):
-        since = f"from the age of {limit.from_age_years:g} years"
-        yield f"Column {table.diameter_column} must be at least {limit.low:g} mm {since}: {named(rows)} (given in cm?)."
+        rule = f"must be at least {limit.low:g} mm from the age of {limit.from_age_years:g} years"
+        yield f"Column {table.diameter_column} {rule}: {row_list(rows)} (given in cm?)."
 
 
 def forbidden_bodies(table: Table) -> Iterator[str]:
@@ -140,11 +140,11 @@ def forbidden_bodies(table: Table) -> Iterator[str]:
     for question, rows in _grouped(table, wrong, questions).items():
         yield (
             "Columns height_cm and weight_kg must give a body mass index between "
-            f"{_bounds(limits.BMI)}: {named(rows)}{question}."
+            f"{_bounds(limits.BMI)}: {row_list(rows)}{question}."
         )
 
 
-def heavy_halves(table: Table) -> Iterator[str]:
+def high_median_bmi(table: Table) -> Iterator[str]:
     for who, youngest, oldest, highest in MAX_MEDIAN_BMI:
         bmi = table.bmi_kg_m2[_sound_bodies(table) & in_band(table.age_years, youngest, oldest)]
         if len(bmi) and np.median(bmi) > highest:
@@ -173,25 +173,25 @@ def too_few_people(table: Table) -> Iterator[str]:
 def many_repeats(table: Table) -> Iterator[str]:
     rows = _repeats(table)[0]
     if len(rows) > MAX_REPEATS_SHARE * len(table):
-        yield f"{len(rows)} rows are exact copies of an earlier one: {named(rows)}."
+        yield f"{len(rows)} rows are exact copies of an earlier one: {row_list(rows)}."
 
 
 def few_repeats(table: Table) -> Iterator[str]:
     rows = _repeats(table)[0]
     if 0 < len(rows) <= MAX_REPEATS_SHARE * len(table):
-        yield f"An exact copy of an earlier row: {named(rows)}. Is it the same person?"
+        yield f"An exact copy of an earlier row: {row_list(rows)}. Is it the same person?"
 
 
 def measured_twice(table: Table) -> Iterator[str]:
     rows = _repeats(table)[1]
     if rows:
         yield (
-            f"The same age, sex, height and weight as an earlier row, but a different diameter: {named(rows)}. "
+            f"The same age, sex, height and weight as an earlier row, but a different diameter: {row_list(rows)}. "
             "If this is the same person, keep only one measurement."
         )
 
 
-def thin_bands(table: Table) -> Iterator[str]:
+def sparse_age_groups(table: Table) -> Iterator[str]:
     ages = table.age_years[~np.isnan(table.age_years)]
     for label, low, high in AGE_BANDS:
         if not (ages < high).any() or not (ages >= low).any():
@@ -207,15 +207,15 @@ def heavy_adults(table: Table) -> Iterator[str]:
     rows = table.rows[_sound_bodies(table) & adult & (table.bmi_kg_m2 > limits.HIGH_BMI.high)]
     if len(rows):
         what = f"Adults with a body mass index above {limits.HIGH_BMI.high:g} kg/m²"
-        yield f"{what}: {named(rows)} (weight given in pounds?)."
+        yield f"{what}: {row_list(rows)} (weight given in pounds?)."
 
 
 # Checks of single rows, for any table; of the whole table, only for training.
 CELL_CHECKS: tuple[Check, ...] = (
     ragged_rows, unreadable_numbers, unreadable_sexes, forbidden_values, small_diameters, forbidden_bodies,
 )  # fmt: skip
-PROBLEM_CHECKS: tuple[Check, ...] = (*CELL_CHECKS, heavy_halves, constant_columns, too_few_people, many_repeats)
-WARNING_CHECKS: tuple[Check, ...] = (few_repeats, measured_twice, thin_bands, heavy_adults)
+PROBLEM_CHECKS: tuple[Check, ...] = (*CELL_CHECKS, high_median_bmi, constant_columns, too_few_people, many_repeats)
+WARNING_CHECKS: tuple[Check, ...] = (few_repeats, measured_twice, sparse_age_groups, heavy_adults)
 
 
 def _grouped(table: Table, wrong: NDArray[np.intp], kinds: Iterable[str]) -> dict[str, list[int]]:
@@ -276,4 +276,4 @@ def _repeats(table: Table) -> tuple[list[int], list[int]]:
 
 def _wrong(table: Table, column: str, wrong: NDArray[np.bool_], rule: str) -> Iterator[str]:
     if wrong.any():
-        yield f"Column {column} {rule}: {named(table.rows[wrong].tolist())}."
+        yield f"Column {column} {rule}: {row_list(table.rows[wrong].tolist())}."

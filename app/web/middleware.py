@@ -14,7 +14,7 @@ from app.observability import Metrics, describe_failure
 from app.schemas import problem as problems
 from app.schemas.problem import ProblemException
 from app.web.error_handlers import problem_response
-from app.web.security import IN_FLIGHT, THROTTLED_SECONDS, runtime_of, throttle
+from app.web.security import IN_FLIGHT, RUNTIME, THROTTLED_SECONDS, throttle
 
 MAX_HEADER_BYTES = 16 * 1024  # bytes of address, names and values, with 4 for the separators of each
 MAX_HEADERS = 100
@@ -77,8 +77,8 @@ class RequestContext:
             await self.app(scope, receive, send)
             return
         request_id = _request_id(scope)
-        scope.setdefault("state", {})["request_id"] = request_id.decode()
-        runtime, began, status = runtime_of(scope), time.perf_counter(), 0
+        runtime, began, status = scope["app"].state.runtime, time.perf_counter(), 0
+        scope.setdefault("state", {}).update({"request_id": request_id.decode(), RUNTIME: runtime})
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status

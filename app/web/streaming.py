@@ -14,8 +14,10 @@ from starlette.types import Receive, Scope, Send
 
 from app.errors import NormalcyError
 from app.observability import describe_failure
+from app.schemas import problem as problems
 from app.schemas.problem import ProblemException, ProblemKind, problem_body
 from app.web.error_handlers import problem_exception
+from app.web.security import refuse_revoked_key
 
 Json = dict[str, Any]
 
@@ -37,6 +39,13 @@ async def chunks(request: Request) -> AsyncIterator[bytes]:
         if body := message.get("body", b""):
             yield body
         more = message.get("more_body", False)
+
+
+async def chunks_while_admitted(request: Request) -> AsyncIterator[bytes]:
+    """As `chunks`; raises ProblemException as soon as the caller's key is no longer valid."""
+    async for chunk in chunks(request):
+        refuse_revoked_key(request)
+        yield chunk
 
 
 async def whole_body(request: Request, largest: int, too_large: ProblemKind) -> bytes:
@@ -68,15 +77,27 @@ class StreamedResponse(Response):
         try:
             async for part in self._rest:
                 await send({"type": "http.response.body", "body": part, "more_body": True})
-        except NormalcyError as error:
+        except ClientDisconnect:
+            raise  # nobody is there to read a problem
+        except Exception as error:  # noqa: BLE001 - whatever fails, the reader must see that the stream is not complete
             last = self._problem_line(_problem(scope, error))
             await send({"type": "http.response.body", "body": last, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _problem(scope: Scope, error: NormalcyError) -> Json:
+def _problem(scope: Scope, error: Exception) -> Json:
     request_id: str = scope["state"]["request_id"]
-    found = problem_exception(error)
+    found = _problem_exception(error)
+    event = "defect" if found.problem is problems.DEFECT else "stream ended"
     log = structlog.get_logger("web")
-    log.error("stream ended", request_id=request_id, route=scope["route"].path, **describe_failure(error))
+    log.error(event, request_id=request_id, route=scope["route"].path, **describe_failure(error))
     return problem_body(found.problem, request_id, found.errors, found.detail)
+
+
+def _problem_exception(error: Exception) -> ProblemException:
+    match error:
+        case ProblemException():
+            return error
+        case NormalcyError():
+            return problem_exception(error)
+    return ProblemException(problems.DEFECT)

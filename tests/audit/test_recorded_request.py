@@ -26,6 +26,11 @@ def test_a_recorded_request_is_asked_again_to_the_last_digit(body: dict[str, Any
     assert request_from_record("SoV", stored) == request
 
 
+def test_a_field_that_a_row_of_a_block_did_not_give_is_asked_again_without_it() -> None:
+    stored = msgspec.json.decode(msgspec.json.encode(recorded_input(ScoreRequest(**LEAST).for_site("SoV"), HASHER)))
+    assert request_from_record("SoV", stored | {"measurement_sd_mm": None}).body == ScoreRequest(**LEAST)
+
+
 def test_the_bytes_of_a_record_are_those_of_every_release() -> None:
     """Stored chains hold these: a change here would make old and new records differ."""
     request = ScoreRequest.model_validate(MOST | {"thresholds": [2, -0.0]}).for_site("SoV")

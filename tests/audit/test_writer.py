@@ -3,12 +3,13 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from app.audit import writer as writer_module
-from app.audit.writer import BATCH, CAPACITY, AuditWriter
+from app.audit.writer import BATCH, CAPACITY, SIZE_BYTES, AuditWriter
 from app.clock import later_month, month_of, utc_now
 from app.database.checkpoints import CheckpointRow
 from app.database.engine import Database
@@ -70,6 +71,14 @@ async def test_a_request_brings_neither_none_nor_too_many_records(writer: AuditW
     for records in ([], [score()] * (BATCH + 1)):
         with pytest.raises(ValueError, match="records at a time"):
             await writer.write(records)
+
+
+async def test_more_records_than_one_commit_takes_are_written_in_parts(writer: AuditWriter, database: Database) -> None:
+    large = replace(score("large"), output={"text": "x" * (SIZE_BYTES * (BATCH + 10))})
+    await writer.write_in_parts([*(score(f"before-{n}") for n in range(BATCH + 1)), large, score("after")])
+    found = [row.request_id for row in await all_rows(database) if row.kind == "score"]
+    assert found == [*(f"before-{n}" for n in range(BATCH + 1)), "large", "after"]
+    await writer.write_in_parts([])
 
 
 async def test_a_cancelled_request_leaves_its_record_and_stalls_nobody(writer: AuditWriter, database: Database) -> None:

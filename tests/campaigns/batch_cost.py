@@ -33,7 +33,7 @@ from app.database.stored_payload import deflate
 from app.domain.card import ModelRef
 from app.formats import strict_json
 from app.formats.markdown import table
-from app.inference.measurement_numbers import numbers
+from app.inference.measurement_numbers import compute_numbers
 from app.observability import configure_logging
 from app.runtime.command import command_runtime
 from app.schemas.request_columns import validate_items
@@ -220,7 +220,7 @@ async def stages(folder: Path, count: int, rounds: int) -> dict[str, float]:
         groups = [
             (group.model, measurements_of(block.requests, group.rows)) for block in scored for group in block.groups
         ]
-        timed("score", lambda _: [numbers(model, measured) for model, measured in groups])
+        timed("score", lambda _: [compute_numbers(model, measured) for model, measured in groups])
         found["judge"] -= found["score"]
         numbered = {model.ref: 0 for model, _ in groups}
         prepare = partial(_scored, requests, models)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import binom
 
-from app.charts.axes import Look
+from app.charts.axes import ChartStyle
 from app.inference.executor import LoadedModel, load_on_numpy
 from app.services.describe_card import card_pictures
 from app.store import load
@@ -26,7 +26,7 @@ def model() -> LoadedModel:
 
 @pytest.fixture(scope="module")
 def drawn(model: LoadedModel) -> dict[str, ET.Element]:
-    return {name: ET.fromstring(svg) for name, svg in card_pictures(model, Look(640)).items()}  # noqa: S314 - our own
+    return {name: ET.fromstring(svg) for name, svg in card_pictures(model, ChartStyle(640)).items()}  # noqa: S314 - our own
 
 
 def described(picture: ET.Element) -> str:
@@ -43,10 +43,10 @@ def shapes(picture: ET.Element, tag: str, name: str) -> list[dict[str, float]]:
 def test_every_picture_names_the_model_and_the_people_and_is_the_same_each_time(
     model: LoadedModel, width: int, theme: str
 ) -> None:
-    look = Look(width, theme)  # type: ignore[arg-type]
-    pictures = card_pictures(model, look)
+    style = ChartStyle(width, theme)  # type: ignore[arg-type]
+    pictures = card_pictures(model, style)
     assert set(pictures) == NAMES
-    assert pictures == card_pictures(model, look)
+    assert pictures == card_pictures(model, style)
     for svg in pictures.values():
         picture = ET.fromstring(svg)  # noqa: S314 - our own
         text = " ".join(part.text or "" for part in picture.iter(f"{SVG}text"))
@@ -61,7 +61,7 @@ def test_every_picture_names_the_model_and_the_people_and_is_the_same_each_time(
 def test_a_cohort_that_is_not_simulated_has_no_warning(model: LoadedModel) -> None:
     cohort = replace(model.card.cohort, name="Ghent 2024")
     real = replace(model, stored=replace(model.stored, card=replace(model.card, cohort=cohort)))
-    assert all("Simulated" not in svg for svg in card_pictures(real, Look()).values())
+    assert all("Simulated" not in svg for svg in card_pictures(real, ChartStyle()).values())
 
 
 def test_the_bars_of_the_pit_are_the_stored_shares(model: LoadedModel, drawn: dict[str, ET.Element]) -> None:
@@ -115,4 +115,4 @@ def test_the_widths_of_the_cohort_add_up_to_everybody(model: LoadedModel, drawn:
 
 
 def test_a_small_model_with_other_covariates_can_be_drawn() -> None:
-    assert set(card_pictures(a_loaded_model(), Look(360))) == NAMES
+    assert set(card_pictures(a_loaded_model(), ChartStyle(360))) == NAMES

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from app.charts.axes import Look, Scale, spread_labels, text_width, wrapped
+from app.charts.axes import ChartStyle, Scale, spread_labels, text_width, wrapped
 from app.charts.density import DensityData, draw_density
 from app.charts.png import FONTS, rasterise
 from app.charts.reference import ReferenceData, draw_reference, runs
@@ -72,15 +72,15 @@ def is_inside(svg: str) -> bool:
 @pytest.mark.parametrize("width", [320, 640, 1200])
 @pytest.mark.parametrize("diameter_mm", [10.0, 34.0, 120.0])
 def test_everything_is_inside_the_picture(width: int, diameter_mm: float) -> None:
-    look = Look(width)
+    style = ChartStyle(width)
     _, found, density = scored(diameter_mm)
     points = [
         VisitPoint(50.0 + k % 2, diameter_mm, None if k == 3 else found, k == 9, density.reliability) for k in range(10)
     ]
     for svg in (
-        draw_reference(reference(), look),
-        draw_density(density, look),
-        draw_visits(VisitsData("SoV", points, "A note.", MODEL.provenance), look),
+        draw_reference(reference(), style),
+        draw_density(density, style),
+        draw_visits(VisitsData("SoV", points, "A note.", MODEL.provenance), style),
     ):
         assert is_inside(svg)
         assert f'width="{width}"' in svg
@@ -102,11 +102,11 @@ def test_exactly_the_ages_that_need_caution_are_shaded() -> None:
     verdict: tuple[Verdict, ...] = tuple(
         "caution" if 10 <= k < 30 or k >= last else "ok" for k in range(len(curves.age_years))
     )
-    shaded = elements(draw_reference(reference(curves=replace(curves, verdict=verdict)), Look()), "nc-unsure")
+    shaded = elements(draw_reference(reference(curves=replace(curves, verdict=verdict)), ChartStyle()), "nc-unsure")
     assert len(shaded) == 2
     ok: Verdict = "ok"
     sure = replace(curves, verdict=(ok,) * len(verdict))
-    assert elements(draw_reference(reference(curves=sure), Look()), "nc-unsure") == []
+    assert elements(draw_reference(reference(curves=sure), ChartStyle()), "nc-unsure") == []
 
 
 def test_the_point_lies_where_its_age_and_diameter_are() -> None:
@@ -115,7 +115,7 @@ def test_the_point_lies_where_its_age_and_diameter_are() -> None:
     assert curves is not None
     k = curves.age_years.index(MAN.age_years)
     patient = replace(reference().patient, diameter_mm=curves.expected_diameter_mm[k])
-    svg = draw_reference(reference(patient=patient), Look())
+    svg = draw_reference(reference(patient=patient), ChartStyle())
     [point], [line] = elements(svg, "nc-point"), elements(svg, "nc-median")
     along = [float(number) for number in NUMBER.findall(line.get("d", ""))]
     assert float(point.get("cx", "")) == pytest.approx(along[2 * k], abs=0.1)
@@ -124,7 +124,7 @@ def test_the_point_lies_where_its_age_and_diameter_are() -> None:
 
 def test_a_name_cannot_break_out_of_the_text() -> None:
     hostile = replace(MODEL.provenance, cohort='<script>alert("x")</script> & "more"')
-    svg = draw_reference(reference(model=hostile), Look())
+    svg = draw_reference(reference(model=hostile), ChartStyle())
     ElementTree.fromstring(svg)  # noqa: S314 - our own
     assert "<script" not in svg
 
@@ -193,19 +193,19 @@ def test_every_picture_says_a_verdict_that_is_not_ok(reliability: Reliability, s
     _, found, density = scored(41.0)
     ok = Reliability("ok", 0.4, 50.0, ())
     visits = [VisitPoint(50.0 + k, 41.0, found, k == 2, reliability if k == 1 else ok) for k in range(3)]
-    drawn = draw_visits(VisitsData("SoV", visits, "A note.", MODEL.provenance), Look())
-    for svg in (draw_density(replace(density, reliability=reliability), Look()), drawn):
+    drawn = draw_visits(VisitsData("SoV", visits, "A note.", MODEL.provenance), ChartStyle())
+    for svg in (draw_density(replace(density, reliability=reliability), ChartStyle()), drawn):
         assert said in visible(svg)
         assert said in described(svg)
     marked = [label.text or "" for label in elements(drawn, "nc-label")]
     assert [label[-1] in "†‡" for label in marked] == [False, True, False]
     for svg in (
-        draw_density(replace(density, reliability=ok), Look()),
-        draw_reference(reference(reliability=ok), Look()),
+        draw_density(replace(density, reliability=ok), ChartStyle()),
+        draw_reference(reference(reliability=ok), ChartStyle()),
     ):
         assert said not in svg
         assert said[:8] not in visible(svg)
-    assert f"{said[:8]}" in visible(draw_reference(reference(reliability=reliability), Look()))
+    assert f"{said[:8]}" in visible(draw_reference(reference(reliability=reliability), ChartStyle()))
 
 
 @pytest.mark.parametrize("width", [320, 390, 640])
@@ -213,7 +213,7 @@ def test_every_picture_says_a_verdict_that_is_not_ok(reliability: Reliability, s
 def test_no_label_of_a_threshold_lies_on_another_text(width: int, thresholds: tuple[float, ...]) -> None:
     _, found, density = scored(41.0)
     exceedance = tuple(Exceedance(threshold, 0.3, 0.7) for threshold in thresholds)
-    svg = draw_density(replace(density, score=replace(found, exceedance=exceedance)), Look(width))
+    svg = draw_density(replace(density, score=replace(found, exceedance=exceedance)), ChartStyle(width))
     labels = boxes(svg, "nc-threshold-text")
     others = boxes(svg, "nc-muted") + boxes(svg, "nc-text") + boxes(svg, "nc-note")
     assert not any(overlap(a, b) for k, a in enumerate(labels) for b in labels[:k] + others)
@@ -229,7 +229,7 @@ def test_no_label_of_a_threshold_lies_on_another_text(width: int, thresholds: tu
 def test_every_visit_has_its_value_beside_no_line(width: int) -> None:
     _, found, density = scored(41.0)
     visits = [VisitPoint(50.0 + 0.3 * k, 41.0, found, k == 9, density.reliability) for k in range(10)]
-    svg = draw_visits(VisitsData("SoV", visits, "A note.", MODEL.provenance), Look(width))
+    svg = draw_visits(VisitsData("SoV", visits, "A note.", MODEL.provenance), ChartStyle(width))
     labels = boxes(svg, "nc-label")
     assert len(labels) == 10
     others = boxes(svg, "nc-muted") + boxes(svg, "nc-text")
@@ -250,7 +250,7 @@ def test_the_label_of_the_patient_lies_on_no_line(width: int, age_years: float) 
     curves = reference_curves(MODEL, patient, Convention(), (2.0, -2.0))
     for diameter_mm in (28.0, 31.0, 34.0, 35.5, 37.0, 38.0, 39.0, 40.0, 41.0, 42.0, 46.0, 60.0):
         drawn = ChartInput(**patient_input(patient), diameter_mm=diameter_mm)
-        svg = draw_reference(reference(patient=drawn, curves=curves), Look(width))
+        svg = draw_reference(reference(patient=drawn, curves=curves), ChartStyle(width))
         lines = points_of(svg, "nc-threshold") + points_of(svg, "nc-median")
         for left, right, baseline in boxes(svg, "nc-label") + boxes(svg, "nc-label-muted"):
             assert 0 <= left < right <= width
@@ -261,7 +261,7 @@ def test_the_label_of_the_patient_lies_on_no_line(width: int, age_years: float) 
 def test_the_density_is_large_enough_to_see_its_shape(diameter_mm: float) -> None:
     _, found, density = scored(diameter_mm)
     exceedance = tuple(Exceedance(threshold, 0.3, 0.7) for threshold in (2.0, -2.0))
-    svg = draw_density(replace(density, score=replace(found, exceedance=exceedance)), Look())
+    svg = draw_density(replace(density, score=replace(found, exceedance=exceedance)), ChartStyle())
     [axis] = [line for line in elements(svg, "nc-axis") if line.get("y1") == line.get("y2")]
     length = float(axis.get("x2", "")) - float(axis.get("x1", ""))
     across = [x for x, _ in points_of(svg, "nc-density-fill")]
@@ -278,7 +278,7 @@ def test_the_share_beyond_the_limit_is_tinted() -> None:
 
     def tinted(threshold: float) -> tuple[list[float], str]:
         exceedance = (Exceedance(threshold, 0.3, 0.7),)
-        svg = draw_density(replace(density, score=replace(found, exceedance=exceedance)), Look())
+        svg = draw_density(replace(density, score=replace(found, exceedance=exceedance)), ChartStyle())
         return [x for x, _ in points_of(svg, "nc-beyond-fill")], svg
 
     across, svg = tinted(middle)
@@ -292,8 +292,8 @@ def test_pictures_beside_each_other_have_plots_of_one_height() -> None:
     ok = Reliability("ok", 0.4, 50.0, ())
     density, beside = replace(density, reliability=ok), reference(reliability=ok)
     for width in (382, 640, 1200):  # none is narrower where two stand beside each other
-        look, ends = Look(width), []
-        for svg in (draw_density(density, look), draw_reference(beside, look)):
+        style, ends = ChartStyle(width), []
+        for svg in (draw_density(density, style), draw_reference(beside, style)):
             [axis] = [line for line in elements(svg, "nc-axis") if line.get("y1") == line.get("y2")]
             ends.append(float(axis.get("y1", "")))
         assert abs(ends[0] - ends[1]) <= 10
@@ -302,10 +302,10 @@ def test_pictures_beside_each_other_have_plots_of_one_height() -> None:
 def test_ages_without_a_score_are_shaded_up_to_the_patient() -> None:
     curves = reference().curves
     assert curves is not None
-    assert elements(draw_reference(reference(), Look()), "nc-not-reliable") == []
+    assert elements(draw_reference(reference(), ChartStyle()), "nc-not-reliable") == []
     for age in (0.5, 110.0):
         old = replace(reference().patient, age_years=age)
-        svg = draw_reference(reference(patient=old), Look())
+        svg = draw_reference(reference(patient=old), ChartStyle())
         [shaded] = elements(svg, "nc-not-reliable")
         assert float(shaded.get("width", "")) > 20
         assert "Grey ages: no score here." in visible(svg)

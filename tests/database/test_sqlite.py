@@ -1,14 +1,18 @@
-"""The SQLite file: one serving process, and a local disk."""
+"""The SQLite file: one serving process, a local disk, and one thread that writes."""
 
+import asyncio
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from app.database.sqlite import check_local_folder, serve_lock
+from app.database.sqlite import OneThread, check_local_folder, serve_lock
 from app.errors import AlreadyServing, DatabaseNotReady
 
+SOON = 5.0  # seconds
 HOLDER = """
 import sys, time
 from pathlib import Path
@@ -64,3 +68,44 @@ def test_a_local_folder_is_taken(folder: str, mounts: Path) -> None:
 
 def test_where_mounts_are_unknown_nothing_is_refused(tmp_path: Path) -> None:
     check_local_folder(tmp_path, tmp_path / "nothing")
+
+
+@pytest.fixture
+def thread() -> Iterator[OneThread]:
+    thread = OneThread("test")
+    yield thread
+    thread.close()
+
+
+@pytest.mark.anyio
+async def test_the_thread_returns_or_raises_what_its_work_does(thread: OneThread) -> None:
+    assert await thread.run(lambda: 6 * 7, SOON) == 42
+    with pytest.raises(ZeroDivisionError):
+        await thread.run(lambda: 1 / 0, SOON)
+
+
+@pytest.mark.anyio
+async def test_work_that_hangs_times_out_and_what_was_given_up_behind_it_never_runs(thread: OneThread) -> None:
+    released, done = threading.Event(), []
+    with pytest.raises(TimeoutError):
+        await thread.run(released.wait, 0.01)
+    with pytest.raises(TimeoutError):
+        await thread.run(lambda: done.append("given up"), 0.01)
+    cancelled = asyncio.create_task(thread.run(lambda: done.append("cancelled"), SOON))
+    await asyncio.sleep(0.01)
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
+    following = asyncio.create_task(thread.run(lambda: done.append("next"), SOON))
+    await asyncio.sleep(0.01)
+    assert done == []  # never two at once
+    released.set()
+    await following
+    assert done == ["next"]
+
+
+def test_work_that_ends_after_its_event_loop_does_not_end_the_thread(thread: OneThread) -> None:
+    released = threading.Event()
+    with pytest.raises(TimeoutError):
+        asyncio.run(thread.run(released.wait, 0.01))
+    released.set()
+    assert asyncio.run(thread.run(lambda: "alive", SOON)) == "alive"

@@ -18,7 +18,7 @@ from app.inference.answer_columns import (
     PER_THRESHOLD,
     SINGLE,
     AnswerColumns,
-    JudgedColumns,
+    JudgementColumns,
 )
 from app.inference.reliability_rules import Assessment
 from app.schemas.answers import Answer, DiameterAtThreshold, Exceedance, Hdi, IntervalMm, MeasurementInput
@@ -65,7 +65,7 @@ def columns_of(rows: list[list[float]], judged: Sequence[JudgedRow]) -> AnswerCo
     others = [one.altman_applies for one in judged], keys, [CONVENTION_UNIT * OF_ALL] * count
     sides = [True] * count, [True] * count
     withheld = [one.withheld for one in judged]
-    every = JudgedColumns._make([*sides, *tails, *others, withheld, ASSESSMENTS.__getitem__])
+    every = JudgementColumns._make([*sides, *tails, *others, withheld, ASSESSMENTS.__getitem__])
     return AnswerColumns(THRESHOLDS, 0.95, np.array(rows), every)
 
 

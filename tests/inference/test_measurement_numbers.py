@@ -4,7 +4,7 @@ import numpy as np
 
 from app.domain.patient import Patient, Sex
 from app.domain.query import MeasurementColumns, ScoreQuery
-from app.inference.measurement_numbers import numbers
+from app.inference.measurement_numbers import compute_numbers
 from app.maths.moments import Array, Moments
 from tests.samples import a_loaded_model
 
@@ -27,7 +27,7 @@ def test_a_percentile_never_passes_100_whatever_the_spread() -> None:
     moments = Moments(np.full(500, 34.0), np.full(500, 0.1), np.full(500, 1.1), s2**2)
     model = replace(a_loaded_model(), executor=Said(moments))
     for diameter in (3.0, 500.0):
-        percentile = numbers(model, MeasurementColumns.of([ScoreQuery(MAN, diameter)] * 500)).score.percentile
+        percentile = compute_numbers(model, MeasurementColumns.of([ScoreQuery(MAN, diameter)] * 500)).score.percentile
         assert ((percentile >= 0.0) & (percentile <= 100.0)).all()
 
 
@@ -36,7 +36,7 @@ def test_columns_have_one_entry_per_threshold_and_person() -> None:
         ScoreQuery(MAN, diameter, (2.0, 3.0), 0.9, measurement_sd_mm=sd)
         for diameter, sd in ((30.0, 0.0), (35.0, 1.0), (40.0, 2.0))
     ]
-    found = numbers(a_loaded_model(), MeasurementColumns.of(queries))
+    found = compute_numbers(a_loaded_model(), MeasurementColumns.of(queries))
     scores = found.score
     assert scores.without_error is not None
     assert scores.locations.above.shape == scores.locations.below.shape == scores.without_error.above.shape == (2, 3)

@@ -14,7 +14,7 @@ from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 from app.audit.chain import DamageKind
 from app.domain.score import ReasonCode
 from app.runtime import credentials
-from app.schemas.answers import AdvisoryCode
+from app.schemas.answers import AdvisoryCode, NotApplicableCode
 from app.schemas.lookups import DamageCode, WarningCode
 from app.schemas.validation import CODES
 from app.services import check_health
@@ -107,9 +107,10 @@ def enum_of(document: Any, schema: str) -> set[str]:
 
 
 def test_every_code_is_an_enumeration(document: Any) -> None:
-    assert enum_of(document, "InputError") == set(CODES)
+    assert enum_of(document, "InputError") == enum_of(document, "ItemError") == set(CODES)
     assert enum_of(document, "Reason") == set(get_args(ReasonCode))
     assert enum_of(document, "Advisory") == set(get_args(AdvisoryCode))
+    assert enum_of(document, "NotApplicable") == set(get_args(NotApplicableCode))
     assert enum_of(document, "HealthWarning") == set(get_args(WarningCode))
 
 

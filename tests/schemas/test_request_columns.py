@@ -9,7 +9,18 @@ import pytest
 from app.domain.query import CONVENTIONS
 from app.errors import FieldError, InvalidInput
 from app.schemas import request_columns
-from app.schemas.request_columns import ABSENT, RequestColumns, validate_columns, validate_items
+from app.schemas.request_columns import (
+    ABSENT,
+    ID,
+    NUMBERS,
+    SEX,
+    SITE,
+    SUBJECT,
+    Options,
+    RequestColumns,
+    validate_columns,
+    validate_items,
+)
 from app.schemas.requests import BatchItem
 from app.schemas.validation import parse
 
@@ -35,6 +46,12 @@ VALUES: dict[str, list[Any]] = {
     "subject": ["p-1", "x" * 128, "x" * 129, "", "a\x7fb", 5, None],
     "diamter_mm": [41],
 }
+
+
+def test_every_field_of_a_request_has_a_column() -> None:
+    """One without would be validated, and then missing in the records of batches and files."""
+    columns = {*Options._fields, *NUMBERS, *(ID, SITE, SEX, SUBJECT)}
+    assert columns == set(BatchItem.model_fields)
 
 
 def an_item(rng: random.Random) -> Any:

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from app.audit.author import open_author
-from app.audit.changes import activate, add_key, changing, erase
+from app.audit.changes import activate, add_key, erase, open_change
 from app.audit.records import NewRecord
 from app.audit.signed_checkpoint import Signer
 from app.audit.signing_key import SigningKey
@@ -86,7 +86,7 @@ async def audit(settings: Settings, database: Database, tmp_path: Path) -> Audit
         writer = await open_writer(settings, database, lambda: OLD)
         await writer.write([score("old", at=OLD)])
         await (writer.stop() if is_sealed else crash(writer))
-    async with changing(database, await open_author(settings, database, FACTS)) as change:
+    async with open_change(database, await open_author(settings, database, FACTS)) as change:
         await add_key(change, make_key("ward", ["score"], OLD).key, "admin", OLD)
         erased = StoredKey(uuid4(), "somebody", b"wrapped", None)
         await add_keys(change.connection, [erased])

@@ -9,7 +9,7 @@ from app.maths.moments import Array
 from app.training.gpflow_setup import gpflow, tf, tfp
 from app.training.model import (
     KERNELS,
-    Collapsed,
+    CollapsedSVGP,
     ConstantSpread,
     GaussianNoise,
     HeteroscedasticSVGP,
@@ -210,13 +210,13 @@ def standardised() -> tuple[Array, Array, Array]:
     return X, (y - np.median(y)) / y.std(), X[:8].copy()
 
 
-def collapsed(varying: bool, freedom: float | None = None) -> tuple[Collapsed, tuple[Array, Array]]:
+def collapsed(varying: bool, freedom: float | None = None) -> tuple[CollapsedSVGP, tuple[Array, Array]]:
     """A model with nothing special about its parameters."""
     rng = np.random.default_rng(1)
     X, y, Z = standardised()
-    model = Collapsed(short(start_log_sd=-0.7), X, y, Z)
+    model = CollapsedSVGP(short(start_log_sd=-0.7), X, y, Z)
     if varying:
-        model.release(short(), Z)
+        model.make_heteroscedastic(short(), Z)
     if freedom:
         model.make_robust(freedom)
     for variable in model.trainable_variables:
@@ -243,8 +243,8 @@ def test_no_other_q_of_f1_gives_a_higher_elbo(varying: bool) -> None:
 
 def test_releasing_f2_starts_where_the_constant_stood() -> None:
     X, y, Z = standardised()
-    model = Collapsed(short(start_log_sd=-1.1), X, y, Z)
-    model.release(short(), Z)
+    model = CollapsedSVGP(short(start_log_sd=-1.1), X, y, Z)
+    model.make_heteroscedastic(short(), Z)
     m2, v2 = model.log_sd.moments(model.X)
     np.testing.assert_allclose(m2.numpy(), -1.1)
     np.testing.assert_allclose(v2.numpy(), 0.1)

@@ -15,7 +15,7 @@ import httpx
 import uvloop
 
 from app.audit.author import open_author
-from app.audit.changes import add_key, changing
+from app.audit.changes import add_key, open_change
 from app.clock import utc_now
 from app.database import engine
 from app.database.engine import Database, open_database
@@ -167,7 +167,7 @@ def create_key(settings: Settings, scopes: Iterable[str], **more: Any) -> str:
 
     async def save(database: Database) -> str:
         made = make_key("test", scopes, utc_now(), **more)
-        async with changing(database, await open_author(settings, database, {"command": "test"})) as change:
+        async with open_change(database, await open_author(settings, database, {"command": "test"})) as change:
             await add_key(change, made.key, "test", utc_now())
         return made.text
 

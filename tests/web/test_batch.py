@@ -1,5 +1,6 @@
 """Many measurements in one request: each as it would be scored alone, recorded, addressable, replayable."""
 
+import asyncio
 import csv
 import io
 import json
@@ -11,10 +12,13 @@ from typing import Any
 import httpx
 import pytest
 
+from app.audit import writer
 from app.audit.writer import AuditWriter
+from app.database.keys import key_id_of
 from app.errors import AuditUnavailable
 from app.formats.score_table import COLUMNS
 from app.services import score_batch
+from app.services.manage_keys import revoke_key
 from app.services.verify_audit import verify_audit
 from app.web import server
 from tests.web.serving import MAN, READING, STATED, Running, bearer, create_key
@@ -146,6 +150,28 @@ def test_results_leave_while_items_arrive(shared: Running) -> None:
         assert any(b'"summary"' in line for line in iter(reading.readline, b"0\r\n"))
 
 
+def test_a_stream_ends_when_its_key_is_revoked(running: Running) -> None:
+    settings = running.settings
+    key = create_key(settings, ["score"])
+    running.inside(running.runtime.poller.refresh())
+    host, port = running.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection, connection.makefile("rb") as reading:
+        head = f"POST {BATCH} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/x-ndjson\r\n"
+        head += f"Authorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode())
+        line = json.dumps(ITEM).encode() + b"\n"
+        for wanted in (b'{"index"', b'{"problem"'):
+            connection.sendall(b"%x\r\n%b\r\n" % (len(line), line))
+            while not (received := reading.readline()).startswith(wanted):
+                assert received
+                assert not received.startswith(b'{"index"')
+            if wanted == b'{"index"':
+                asyncio.run(revoke_key(settings, "test", str(key_id_of(key))))
+                running.inside(running.runtime.poller.refresh())
+        assert json.loads(received)["problem"]["type"] == "/guide#problem-no-credential"
+    assert len(running.records("score")) == 1
+
+
 def test_pauses_of_a_stream_are_limited_and_its_length_is_not(shared: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "REQUEST_SECONDS", 0.5)
     monkeypatch.setattr(server, "IDLE_SECONDS", 1.0)
@@ -218,6 +244,35 @@ def test_items_are_recorded_as_records_of_their_own(running: Running, monkeypatc
     assert (one["identical"], one["replayed"], one["max_relative_difference"]) == (True, 1, 0.0)
 
 
+LONG = {  # as long as the record of an item can be
+    "thresholds": [2.123456789 + 0.1 * k for k in range(8)],
+    "measurement_sd_mm": 1.23456789,
+    "subject": "p" * 128,
+    "include_unreliable": True,
+}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [ITEM | {"hdi_probability": 0.6 + 0.001 * k} for k in range(300)],
+        [ITEM | LONG | {"hdi_probability": 0.9 + 0.001 * (k % 3)} for k in range(1000)],
+        [ITEM | LONG | {"weight_kg": 131.23456789, "age_years": 81.123456789} for _ in range(1000)],
+    ],
+    ids=["many records", "long records", "one record that fills more than a commit"],
+)
+def test_items_are_recorded_whatever_size_their_records_have(
+    running: Running, items: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "BATCH", 100)  # the longest records are a few hundred ordinary ones
+    answer = batch(running, items)
+    assert (answer["succeeded"], answer["failed"]) == (len(items), 0)
+    found = post(running, lines(items), NDJSON).text.splitlines()
+    assert json.loads(found[-1])["summary"]["succeeded"] == len(items)
+    recorded = [item for record in running.records("score") for item in record.output["items"]]
+    assert sorted(recorded) == sorted([*range(len(items))] * 2)
+
+
 def test_pages_end_and_go_on_within_a_block(running: Running) -> None:
     batch(running, [ITEM | {"diameter_mm": 30 + 0.01 * k} for k in range(250)], **{"X-Request-ID": "pages"})
     key = create_key(running.settings, ["audit:read"])
@@ -238,31 +293,33 @@ def test_the_audit_of_batches_verifies(running: Running) -> None:
 
 
 @pytest.mark.parametrize("headers", [NDJSON, CSV])
-def test_a_stream_that_cannot_be_recorded_ends_with_the_problem(
-    shared: Running, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("error", "problem_type"), [(AuditUnavailable, "not-audited"), (RuntimeError, "defect")])
+def test_a_stream_that_fails_ends_with_the_problem(
+    shared: Running,
+    headers: dict[str, str],
+    error: type[Exception],
+    problem_type: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(score_batch, "BLOCK_ITEMS", 2)
-    written, write = [], AuditWriter.write
-    mine = {"X-Request-ID": "fails-later"}  # the service writes refusals of other tests at a time of its own
+    written, write = [], AuditWriter.write_in_parts
 
-    async def fail_later(self: AuditWriter, records: Any, deadline: float | None = None) -> Any:
-        if any(record.request_id == mine["X-Request-ID"] for record in records):
-            written.append(records)
-            if len(written) > 2:
-                raise AuditUnavailable
-        return await write(self, records, deadline)
+    async def fail_later(self: AuditWriter, records: Any) -> None:
+        written.append(records)
+        if len(written) > 2:
+            raise error
+        await write(self, records)
 
-    monkeypatch.setattr(AuditWriter, "write", fail_later)
+    monkeypatch.setattr(AuditWriter, "write_in_parts", fail_later)
     content = lines([ITEM] * 9) if headers is NDJSON else "\n".join([HEADER, *[ROW] * 9])
-    answer = post(shared, content, headers | mine)
+    answer = post(shared, content, headers)
     assert answer.status_code == 200
     found = answer.text.splitlines()
     if headers is NDJSON:
-        problem = json.loads(found[-1])["problem"]
-        assert (len(found), problem["status"], problem["type"]) == (5, 503, "/guide#problem-not-audited")
+        assert (len(found), json.loads(found[-1])["problem"]["type"]) == (5, f"/guide#problem-{problem_type}")
     else:
         last = list(csv.DictReader(io.StringIO(answer.text)))[-1]
-        assert (len(found), last["index"], last["error_codes"]) == (6, "", "not-audited")
+        assert (len(found), last["index"], last["error_codes"]) == (6, "", problem_type)
 
 
 def test_verdicts_and_scores_are_counted(shared: Running) -> None:

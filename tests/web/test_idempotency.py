@@ -1,17 +1,20 @@
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from app.clock import timestamp, utc_now
-from app.database.engine import Database
+from app.database.engine import Database, open_database
 from app.database.idempotent_answers import delete_expired
 from app.errors import AuditUnavailable
+from app.runtime import idempotent_answers
 from app.runtime.credentials import Caller
-from app.runtime.idempotent_answers import CLAIMED
+from app.runtime.idempotent_answers import CLAIMED, IdempotentAnswers
 from app.runtime.runtime import Runtime
 from app.schemas.answers import ScoreResponse
 from app.schemas.requests import SiteRequest
@@ -91,6 +94,35 @@ def test_an_error_frees_the_key(running: Running, monkeypatch: pytest.MonkeyPatc
     answer = running.score(headers=ONCE)
     assert answer.status_code == 200
     assert "Idempotent-Replayed" not in answer.headers
+
+
+def test_a_database_that_hangs_does_not_delay_the_refusal(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key stays claimed for a few seconds instead. Here the database would hang for a minute."""
+    monkeypatch.setattr(idempotent_answers, "SPARE_SECONDS", 0.0)
+
+    async def fail(database: Database, blocker: Database) -> None:
+        answers = IdempotentAnswers(database, running.runtime.data_keys, utc_now)
+        async with AsyncExitStack() as stack:
+
+            async def hang() -> bytes:
+                other = await stack.enter_async_context(blocker.writing())  # on SQLite nobody else writes from now on
+                if running.settings.database_url:
+                    await other.execute(text("LOCK TABLE idempotent_answers"))
+                raise AuditUnavailable
+
+            deadline = asyncio.get_running_loop().time() + 1.0
+            with pytest.raises(AuditUnavailable):
+                await asyncio.wait_for(answers.answer("me", b"key", bytes(32), hang, deadline), 20)
+
+    async def run() -> None:
+        database, blocker = (open_database(running.settings, statement_seconds=None) for _ in range(2))
+        try:
+            await fail(database, blocker)
+        finally:
+            await database.close()
+            await blocker.close()
+
+    asyncio.run(run())
 
 
 def test_a_request_that_stalls_beyond_its_claim_gets_the_answer_that_was_stored_meanwhile(

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.domain.card import ModelRef
 from app.errors import FieldError, NormalcyError, SiteNotServed, UnknownSite
-from app.files import file_digest
+from app.files import file_digest, scratch_file
 from app.formats.score_table import ERROR_COLUMNS, SCORE_COLUMNS, check_columns, validate_table
 from app.formats.table_files import Flat, Part, read_table
 from app.formats.table_parts import part_writer
@@ -101,8 +101,8 @@ class PartScorer:
         files = [job.folder / name for name in names]
         with (
             job.source.open("rb") as source,
-            work_folder.whole_file(files[0]) as score_file,
-            work_folder.whole_file(files[1]) as error_file,
+            scratch_file(files[0]) as score_file,
+            scratch_file(files[1]) as error_file,
             closing(part_writer(job.suffix, score_file, SCORE_COLUMNS)) as scores,
             closing(part_writer(job.suffix, error_file, ERROR_COLUMNS)) as errors,
         ):

@@ -18,7 +18,7 @@ from app.audit.records import NewRecord
 from app.database.records import Filter
 from app.domain.card import ModelRef
 from app.errors import FileExists, InvalidTable, NormalcyError
-from app.files import file_digest, publish_file
+from app.files import HashedFile, publish_file, scratch_file
 from app.formats import table_files
 from app.formats.score_table import ERROR_COLUMNS, SCORE_COLUMNS
 from app.formats.table_parts import open_output
@@ -26,7 +26,7 @@ from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.services.score_file import work_folder
 from app.services.score_file.parts import Job, Source, inspect_source
-from app.services.score_file.work_folder import Manifest, Receipt, errors_name, scores_name, whole_file
+from app.services.score_file.work_folder import Manifest, Receipt, errors_name, scores_name
 from app.services.score_file.workers import ThisProcess, Workers, cluster, local_processes
 
 Report = Callable[[int, int], None]  # rows that are done, and all rows
@@ -181,21 +181,24 @@ def assemble(job: Job, receipts: Iterable[Receipt]) -> Assembled:
     folder, succeeded, failed = job.folder, 0, 0
     used: set[ModelRef] = set()
     with (
-        whole_file(folder / SCORES) as score_file,
-        whole_file(folder / ERRORS) as error_file,
-        closing(open_output(job.suffix, score_file, SCORE_COLUMNS)) as scores,
-        closing(open_output(job.suffix, error_file, ERROR_COLUMNS)) as errors,
+        scratch_file(folder / SCORES) as score_file,
+        scratch_file(folder / ERRORS) as error_file,
     ):
-        for receipt in receipts:
-            for output, name in ((scores, scores_name(receipt.number)), (errors, errors_name(receipt.number))):
-                with (folder / name).open("rb") as part:
-                    output.append(part)
-            succeeded, failed = succeeded + receipt.succeeded, failed + receipt.failed
-            used.update(receipt.models)
+        hashed_scores, hashed_errors = HashedFile(score_file), HashedFile(error_file)
+        with (
+            closing(open_output(job.suffix, hashed_scores, SCORE_COLUMNS)) as scores,
+            closing(open_output(job.suffix, hashed_errors, ERROR_COLUMNS)) as errors,
+        ):
+            for receipt in receipts:
+                for output, name in ((scores, scores_name(receipt.number)), (errors, errors_name(receipt.number))):
+                    with (folder / name).open("rb") as part:
+                        output.append(part)
+                succeeded, failed = succeeded + receipt.succeeded, failed + receipt.failed
+                used.update(receipt.models)
     for name in (SCORES, ERRORS):
         _synchronise(folder / name)
     models = tuple(sorted(used, key=lambda ref: (ref.site, ref.version)))
-    return Assembled(succeeded, failed, models, file_digest(folder / SCORES), file_digest(folder / ERRORS))
+    return Assembled(succeeded, failed, models, hashed_scores.sha256, hashed_errors.sha256)
 
 
 def _synchronise(path: os.PathLike[str]) -> None:

@@ -5,20 +5,17 @@ synchronised to the disk before the end: after a loss of power a part is whole, 
 """
 
 import fcntl
-import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
 from app.domain.card import ModelRef
 from app.errors import FileExists, NormalcyError
-from app.files import file_digest, replace_file
+from app.files import file_digest, replace_file, scratch_file
 from app.formats.table_files import Part
 
 SUFFIX = ".parts"  # after the name of the output
@@ -108,7 +105,7 @@ def finished(folder: Path, part: Part) -> Receipt | None:
 
 
 def save_receipt(folder: Path, part: Part, receipt: Receipt) -> None:
-    with whole_file(folder / receipt_name(part.number)) as file:
+    with scratch_file(folder / receipt_name(part.number)) as file:
         file.write(msgspec.json.encode(receipt))
 
 
@@ -122,16 +119,3 @@ def scores_name(number: int) -> str:
 
 def errors_name(number: int) -> str:
     return f"{number:08}.errors"
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Appears under its name when the block succeeds; readable by its owner alone."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as file:
-            yield file
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

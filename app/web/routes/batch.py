@@ -20,7 +20,7 @@ from app.web.openapi import PROTECTED, RECORDED, batch_body, batch_responses, pr
 from app.web.route import JSON, ApiRoute
 from app.web.routes.scores import ScoringCaller
 from app.web.security import RuntimeDep
-from app.web.streaming import StreamedResponse, chunks, use_idle_deadline, whole_body
+from app.web.streaming import StreamedResponse, chunks_while_admitted, use_idle_deadline, whole_body
 
 NDJSON, CSV = "application/x-ndjson", "text/csv"
 MAX_BODY_BYTES = 8 * 1024 * 1024
@@ -68,11 +68,10 @@ async def score_batch(runtime: RuntimeDep, caller: ScoringCaller, request: Reque
     use_idle_deadline(request)
     if media_type == JSON:
         return await _json(runtime, caller, request)
+    body = chunks_while_admitted(request)
     if media_type == NDJSON:
-        return await _streamed(service.score_ndjson(runtime, caller, chunks(request)), NDJSON, _problem_line)
-    return await _streamed(
-        service.score_csv(runtime, caller, chunks(request)), f"{CSV}; charset=utf-8", service.csv_problem
-    )
+        return await _streamed(service.score_ndjson(runtime, caller, body), NDJSON, _problem_line)
+    return await _streamed(service.score_csv(runtime, caller, body), f"{CSV}; charset=utf-8", service.csv_problem)
 
 
 def _media_type(request: Request) -> str:

@@ -8,7 +8,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from app.charts.axes import Look
+from app.charts.axes import ChartStyle
 from app.charts.theme import ThemeName
 from app.domain.limits import DIAMETER
 from app.domain.patient import Sex
@@ -135,11 +135,11 @@ async def draw_chart(
     `image/png` gives the picture that `picture` names; 406 if none of them is acceptable. The same request gives the
     same picture, byte for byte. A response with a score leaves only after its audit records are stored: one for the
     measurement and each visit."""
-    media, look = _media_type(request), Look(width, theme)
+    media, style = _media_type(request), ChartStyle(width, theme)
     if media == JSON:
-        return _varying(encoded_response(await draw_charts.draw_chart(runtime, caller, site, body, look)))
+        return _varying(encoded_response(await draw_charts.draw_chart(runtime, caller, site, body, style)))
     pixels = scale if media == PNG else None
-    drawn = await draw_charts.draw_picture(runtime, caller, site, body, picture, look, pixels)
+    drawn = await draw_charts.draw_picture(runtime, caller, site, body, picture, style, pixels)
     return _varying(Response(drawn, media_type=media))
 
 
@@ -166,8 +166,8 @@ async def draw_map(
     """The width W2 over age and body surface area, with height and weight at the cohort's median body mass index for
     age and sex; with `diameter_mm` the width of the interval of that diameter's score. Cells where the model gives no
     score are marked."""
-    media, look, reference = _media_type(request), Look(width, theme), Sex(sex)
-    drawing = (runtime, caller, site, model_version, reference, diameter_mm, look)
+    media, style, reference = _media_type(request), ChartStyle(width, theme), Sex(sex)
+    drawing = (runtime, caller, site, model_version, reference, diameter_mm, style)
     if media == JSON:
         return _varying(encoded_response(await describe_card.draw_map(*drawing)))
     drawn = await describe_card.draw_map_picture(*drawing, scale if media == PNG else None)

@@ -9,7 +9,7 @@ from functools import cache
 from fastapi import APIRouter, Depends, Request, Security
 from starlette.responses import HTMLResponse, Response
 
-from app.charts.axes import Look
+from app.charts.axes import ChartStyle
 from app.domain.scopes import Scope
 from app.formats.response import encode
 from app.inference.executor import LoadedModel
@@ -113,7 +113,7 @@ async def asset(request: Request, name: str) -> Response:
 
 async def _card_page(runtime: Runtime, request_id: str, model: LoadedModel, width: int) -> str:
     """`width`: that of the pictures, in CSS pixels."""
-    ref, card = model.ref, await describe_card(runtime, request_id, model, Look(width))
+    ref, card = model.ref, await describe_card(runtime, request_id, model, ChartStyle(width))
     as_json = f"[The same as JSON]({CARD_TO_ROOT}v1/models/{ref.site}/{ref.version})"
     text = f"{card.markdown}\n## Digest\n\nSHA-256 of this version: `{ref.sha256}`\n\n{as_json}\n"
     return markdown_page.render(text, f"Normalcy: {ref.site} {ref.version}", CARD_TO_ROOT, pictures=card.pictures)

@@ -50,8 +50,8 @@ async def score_measurement(
     score, its interval, the probability of exceeding each threshold, and how reliable the score is.
 
     The response leaves only after its audit record is stored."""
-    asked = body.for_site(site)
-    work = partial(score_measurements.score_measurement, runtime, caller, asked)
+    site_request = body.for_site(site)
+    work = partial(score_measurements.score_measurement, runtime, caller, site_request)
     return await answer_once(request, runtime, caller, idempotency_key, body.subject, work)
 
 

@@ -108,4 +108,32 @@ FOUND = (
         "45393c9",
         "python -m pytest tests/web/test_security.py -k deleted",
     ),
+    Found(
+        "A batch whose items had hundreds of different options, or long records, got 500; a stream of them ended "
+        "without a problem line. Nothing unrecorded left.",
+        "219df8f",
+        "python -m pytest tests/web/test_batch.py -k 'whatever_size or that_fails'",
+    ),
+    Found(
+        "With an Idempotency-Key and a database that hangs, a refusal took 4.2 s where 2.5 s are allowed.",
+        "219df8f",
+        "python -m pytest tests/web/test_idempotency.py -k hangs",
+    ),
+    Found(
+        "A stream went on with a key that was revoked after it had begun.",
+        "219df8f",
+        "python -m pytest tests/web/test_batch.py -k revoked",
+    ),
+    Found(
+        "On SIGTERM a connection made between the last `accept` and the end of the port was reset: one request of 26 "
+        "restarts without a balancer had no answer.",
+        "ce8ce90",
+        "python -m tests.campaigns.faults --only F11-sigterm-alone",
+    ),
+    Found(
+        "The refusals of a caller with 640 connections left all at one instant and came back together, which delayed "
+        "others.",
+        "15f6771",
+        "python -m pytest tests/web/test_floods.py -k one_instant",
+    ),
 )

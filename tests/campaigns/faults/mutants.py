@@ -290,7 +290,9 @@ def algorithm_confusion() -> None:
 
     verify = tokens.TokenVerifier._verify
 
-    async def trust_the_header(self: tokens.TokenVerifier, token: tokens.Parsed, now: float) -> tokens.Verified:
+    async def trust_the_header(
+        self: tokens.TokenVerifier, token: tokens.ParsedToken, now: float
+    ) -> tokens.VerifiedToken:
         if not token.algorithm.startswith("HS"):
             return await verify(self, token, now)
         issuer = self._issuers[token.claims["iss"]]
@@ -302,7 +304,9 @@ def algorithm_confusion() -> None:
         if not hmac.compare_digest(signature, expected):
             raise tokens.TokenRefused(tokens.TokenRefusal.SIGNATURE)
         expires = tokens.check_claims(token.claims, issuer.issuer, now)
-        return tokens.Verified(tokens.principal_of(token.claims, issuer.issuer), issuer, issuer.keys, expires, None)
+        return tokens.VerifiedToken(
+            tokens.principal_of(token.claims, issuer.issuer), issuer, issuer.keys, expires, None
+        )
 
     tokens.ALGORITHMS = (*tokens.ALGORITHMS, "HS256", "HS384", "HS512")  # type: ignore[attr-defined,arg-type]
     tokens.TokenVerifier._verify = trust_the_header  # type: ignore[method-assign]

@@ -5,12 +5,13 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from subprocess import PIPE, Popen
+from subprocess import PIPE, Popen, run
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 
 from app.errors import NormalcyError, NotInstalled
+from app.files import file_digest
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.services.score_file.run import FileOrder, score_file
@@ -37,7 +38,15 @@ async def test_processes_and_a_cluster_give_the_same_bytes(runtime: Runtime, tmp
     assert [(run.rows, run.succeeded, run.failed) for run in runs] == [(500, 450, 50)] * 3
     assert len({(run.models, run.output_sha256, run.errors_sha256) for run in runs}) == 1
     assert len({order.out.read_bytes() for order in orders}) == 1
+    assert runs[0].output_sha256 == file_digest(here.out)
+    assert runs[0].errors_sha256 == file_digest(here.errors_out)
     assert not any(folder_of(order.out).exists() for order in orders)
+
+
+def test_a_worker_imports_no_database() -> None:
+    """Which would double the time that it takes to start."""
+    code = "import sys, app.services.score_file.workers; sys.exit('sqlalchemy' in sys.modules)"
+    assert run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 - ours
 
 
 @pytest.mark.slow
