@@ -21,7 +21,8 @@ CSV, PARQUET = ".csv", ".parquet"
 PANDAS_INDEX = re.compile(r"__index_level_\d+__", re.ASCII)  # the row numbers that pandas adds when it writes a frame
 RAGGED = ""  # the column of a block that says which rows do not have as many cells as the header
 
-Cells = Sequence[object] | NDArray[np.float64]  # an array has NaN for empty cells, a sequence None or ""
+Numbers = NDArray[np.float64] | NDArray[np.integer[Any]]
+Cells = Sequence[object] | Numbers  # an array of floats has NaN for empty cells, one of integers none; else None or ""
 Columns = dict[str, Cells]  # all of the same length
 Flat = dict[str, NDArray[Any]]  # columns of equal length; NaN in numbers and None in texts for empty cells
 
@@ -134,12 +135,21 @@ class ParquetTable:
             raise InvalidTable(["The file is damaged: not all of its rows can be read."]) from error
 
     def _cells(self, column: Any) -> Cells:
-        """Numbers as an array, unless one is NaN in the file: that is not a cell without a number."""
-        if self._pyarrow.types.is_floating(column.type) or self._pyarrow.types.is_integer(column.type):
-            numbers: NDArray[np.float64] = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+        """Numbers as an array, unless one is NaN in the file: that is not a cell without a number.
+
+        Integers stay integers, and what is no value of a measurement in Python stays Arrow's own: nothing is rounded.
+        """
+        types, kind = self._pyarrow.types, column.type
+        if types.is_integer(kind) and not column.null_count:
+            integers: NDArray[np.integer[Any]] = column.to_numpy(zero_copy_only=False)
+            return integers
+        if types.is_floating(kind):
+            numbers: NDArray[np.float64] = column.cast("float64").to_numpy(zero_copy_only=False)
             if np.count_nonzero(np.isnan(numbers)) == column.null_count:
                 return numbers
-        is_text = self._pyarrow.types.is_string(column.type) or self._pyarrow.types.is_large_string(column.type)
+        if types.is_temporal(kind) or isinstance(kind, self._pyarrow.BaseExtensionType):
+            return [cell if cell.is_valid else None for cell in column]
+        is_text = types.is_string(kind) or types.is_large_string(kind)
         cells: list[object] = (column.to_numpy(zero_copy_only=False) if is_text else column).tolist()
         return cells
 
