@@ -11,7 +11,7 @@ import io
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -151,7 +151,7 @@ def _temporary_file(path: Path, content: bytes) -> Iterator[Path]:
 
 
 class CsvRecords:
-    """The records of a CSV in UTF-8, their cells stripped. A blank line is an empty record, so that records count rows.
+    """The records of a CSV in UTF-8, as written. A blank line is an empty record, so that records count rows.
 
     Raises InvalidTable, with the row, for what is not CSV or not UTF-8.
     """
@@ -177,7 +177,7 @@ class CsvRecords:
             where = f"first seen in row {self._row}"
             raise InvalidTable([f"The file is not UTF-8 text ({where}): save it as CSV UTF-8."]) from error
         self._row += 1
-        return [cell.strip() for cell in record]
+        return record
 
     @property
     def offset(self) -> int | None:
@@ -195,6 +195,11 @@ class CsvRecords:
                 yield part
             self._is_line_end = True
             yield from parts[-1:]
+
+
+def is_blank(record: Iterable[str]) -> bool:
+    """Whether no cell holds anything but spaces."""
+    return not "".join(record).strip()
 
 
 def decimal_number(text: str) -> float | None:

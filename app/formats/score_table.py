@@ -15,7 +15,8 @@ from app.errors import FieldError, InvalidTable
 from app.files import decimal_number
 from app.formats.table_files import RAGGED, Cells, Column, Columns
 from app.schemas.fields import FieldSpec, leaves, nested, spec
-from app.schemas.request_columns import ABSENT, ID, SITE, RequestColumns, validate_columns
+from app.schemas.request_columns import ABSENT, ID, SITE, SUBJECT, RequestColumns, validate_columns
+from app.schemas.request_columns import Column as Values
 from app.schemas.requests import ScoreRequest
 from app.schemas.validation import did_you_mean, field_error
 
@@ -30,6 +31,7 @@ OTHER_SEPARATOR = (
 FIELDS = dict(leaves(spec(ScoreRequest).fields.values()))  # by the names of their columns
 KNOWN = (ID, SITE, *FIELDS)
 REQUIRED = tuple(name for name, field in FIELDS.items() if field.required)
+REFERENCES = (ID, SUBJECT)  # the caller's own: taken exactly, while spaces around other cells do not count
 FLAGS = {"true": True, "false": False}
 TEXTS = ("text", "choice")  # kinds of fields that hold texts, as id and site do
 NOT_TEXT = (
@@ -84,13 +86,13 @@ def validate_table(columns: Columns, default_site: str | None = None) -> Request
     return requests
 
 
-def _checked(columns: Columns) -> Columns:
-    cells: Columns = {}
+def _checked(columns: Columns) -> dict[str, Values]:
+    cells: dict[str, Values] = {}
     problems: list[str] = []
     for name, column in columns.items():
         field = FIELDS.get(name)
         try:
-            cells[name] = _texts(column) if field is None or field.kind in TEXTS else _values(field, column)
+            cells[name] = _texts(name, column) if field is None or field.kind in TEXTS else _values(field, column)
         except KeyError:
             problems.append(NOT_TEXT.format(name))
     if problems:
@@ -98,18 +100,18 @@ def _checked(columns: Columns) -> Columns:
     return cells
 
 
-def _texts(column: Cells) -> list[object]:
+def _texts(name: str, column: Cells) -> list[object]:
     """Raises KeyError for a cell that has no exact text."""
-    cells = _plain(column)
+    cells = _plain(column) if name in REFERENCES else _trimmed(_plain(column))
     if "" not in cells and set(map(type, cells)) == {str}:
         return list(cells)
     return [ABSENT if cell is None or cell == "" else EXACT_TEXT[type(cell)](cell) for cell in cells]
 
 
-def _values(field: FieldSpec, column: Cells) -> Cells:
+def _values(field: FieldSpec, column: Cells) -> Values:
     if isinstance(column, np.ndarray) and field.kind == "number":
         return column.astype(np.float64, copy=False)
-    return [ABSENT if cell is None or cell == "" else _value(field, cell) for cell in _plain(column)]
+    return [ABSENT if cell is None or cell == "" else _value(field, cell) for cell in _trimmed(_plain(column))]
 
 
 def _plain(column: Cells) -> Sequence[object]:
@@ -120,14 +122,14 @@ def _plain(column: Cells) -> Sequence[object]:
     return [None if cell != cell else cell for cell in cells] if column.dtype.kind == "f" else cells
 
 
-def _cell_of(column: Cells, row: int) -> object:
+def _cell_of(column: Values, row: int) -> object:
     if isinstance(column, np.ndarray):
         number = float(column[row])
         return ABSENT if np.isnan(number) else number
     return column[row]
 
 
-def _objects(parts: Mapping[str, Cells]) -> list[object]:
+def _objects(parts: Mapping[str, Values]) -> list[object]:
     """The columns of one object, such as convention.edge and convention.phase, as a column of objects.
 
     Rows with the same cells share theirs: most rows of a table do.
@@ -141,6 +143,10 @@ def _objects(parts: Mapping[str, Cells]) -> list[object]:
             made[key] = next(iter(nested(given).values()), ABSENT)
         found.append(made[key])
     return found
+
+
+def _trimmed(cells: Sequence[object]) -> list[object]:
+    return [cell.strip() if isinstance(cell, str) else cell for cell in cells]
 
 
 def _value(field: FieldSpec, cell: object) -> object:

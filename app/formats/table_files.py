@@ -6,7 +6,7 @@ Parquet needs pyarrow, which a serving installation leaves out.
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import filterfalse, islice
 from pathlib import PurePath
 from types import ModuleType
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidTable, NotInstalled
-from app.files import CsvRecords
+from app.files import CsvRecords, is_blank
 
 CSV, PARQUET = ".csv", ".parquet"
 PANDAS_INDEX = re.compile(r"__index_level_\d+__", re.ASCII)  # the row numbers that pandas adds when it writes a frame
@@ -66,7 +66,7 @@ class CsvTable:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self.columns = next(self._records(0), [])
+        self.columns = [name.strip() for name in next(self._records(0), [])]
 
     def parts(self, rows: int) -> list[Part]:
         """Reads the whole file: only a parser finds out which line ends a record."""
@@ -75,7 +75,7 @@ class CsvTable:
         records = self._records(0)
         next(records, None)
         for record in records:
-            count += any(record)
+            count += not is_blank(record)
             if count >= rows and (offset := records.offset) is not None:
                 found.append(Part(len(found), first, count, start))
                 first, count, start = first + count, 0, offset
@@ -85,7 +85,7 @@ class CsvTable:
         records = self._records(part.start)
         if part.start == 0:
             next(records, None)  # the header
-        filled = islice((record for record in records if any(record)), part.rows)
+        filled = islice(filterfalse(is_blank, records), part.rows)
         while block := list(islice(filled, rows)):
             yield self._columns_of(block)
 

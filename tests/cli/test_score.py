@@ -208,6 +208,16 @@ class TestFile:
         assert [row["error_codes"] for row in rejected] == [*BAD.values()]
         assert all(row["errors"] for row in rejected)
 
+    def test_ids_are_copied_as_they_are_in_the_cell(self, normalcy: Normalcy, tmp_path: Path) -> None:
+        ids = [" x ", "\u2003y", '"', "007", "1e5", "12345678901234567890"]
+        lines = ['"{}",{}'.format(one.replace('"', '""'), GOOD.partition(",")[2]) for one in ids]
+        source = write(tmp_path / "in.csv", *lines, ' ,  ,"",', f'"a,""b\n"{GOOD[1:]}')
+        done = normalcy("score", "--in", source, "--out", tmp_path / "out.csv", "--json")
+        assert (done.json["succeeded"], done.json["failed"]) == (len(ids), 1)
+        assert [row["id"] for row in table(tmp_path / "out.csv")] == ids
+        [rejected] = table(tmp_path / "out.errors.csv")
+        assert (rejected["index"], rejected["id"], rejected["error_codes"]) == ("6", "", "control_character")
+
     def test_a_row_has_the_digits_of_the_single_answer(self, normalcy: Normalcy, tmp_path: Path) -> None:
         normalcy("score", "--in", write(tmp_path / "in.csv", GOOD), "--out", tmp_path / "out.csv")
         (row,) = table(tmp_path / "out.csv")

@@ -99,6 +99,19 @@ def test_a_column_of_which_the_exact_text_is_not_known_is_rejected_by_name(name:
         validate_table(columns(CELLS, {**CELLS, name: cell}))
 
 
+def test_a_reference_is_exactly_what_the_cell_holds_and_other_cells_are_trimmed() -> None:
+    spaced = {name: f" {cell} " for name, cell in CELLS.items()} | {
+        "thresholds": " 2; 3 ",
+        "convention.edge": " inner ",
+    }
+    trimmed = {name: cell.strip() for name, cell in spaced.items()}
+    given = {"id": "  x ", "subject": " p\xa0"}
+    assert asked(spaced | given) == asked(trimmed | given)
+    found = validate_table(columns(spaced | given))
+    assert (found.ids, found.subjects) == (["  x "], [" p\xa0"])
+    assert codes({**CELLS, "id": "a\n"}) == [("control_character", "id")]
+
+
 def test_every_error_of_a_row_is_reported() -> None:
     wrong = {**CELLS, "site": "", "age_years": "x", "height_cm": "1.76"}
     assert {code for code, _ in codes(wrong)} == {"missing", "wrong_type", "given_in_m"}
