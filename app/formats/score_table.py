@@ -83,6 +83,7 @@ def validate_table(columns: Columns, default_site: str | None = None) -> Request
     for row, ragged in enumerate(columns.get(RAGGED, ())):
         if ragged is not None:
             requests.errors[row] = (field_error("ragged_row", "", RAGGED_ROW),)
+            requests.named.pop(row, None)  # the cells may be those of other columns
     return requests
 
 
