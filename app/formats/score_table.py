@@ -35,7 +35,7 @@ REFERENCES = (ID, SUBJECT)  # the caller's own: taken exactly, while spaces arou
 FLAGS = {"true": True, "false": False}
 TEXTS = ("text", "choice")  # kinds of fields that hold texts, as id and site do
 NOT_TEXT = (
-    "Column {} must contain text or whole numbers: of fractions, dates and other values the exact text is not known. "
+    "Column {} must contain text or whole numbers: floating-point numbers, dates and other values have no exact text. "
     "Save the column as text where the file was made."
 )
 # By the types of cells. Not of floats: one that identifies a patient may have lost digits before it came here.
