@@ -41,13 +41,18 @@
 The table of HTTP responses is in `app.web.error_handlers`.
 """
 
+import copyreg
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 
 class NormalcyError(Exception):
     """Its text is a clear sentence that can be shown to a user."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Passes from worker processes unchanged: else the text would be taken for the arguments of `__init__`."""
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True)

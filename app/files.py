@@ -189,7 +189,7 @@ def _temporary_file(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
 
 
 class CsvRecords:
-    """The records of a CSV in UTF-8, their cells stripped. A blank line is an empty record, so that records count rows.
+    """The records of a CSV in UTF-8, as written. A blank line is an empty record, so that records count rows.
 
     Raises InvalidTable, with the row, for what is not CSV or not UTF-8.
     """
@@ -215,7 +215,7 @@ class CsvRecords:
             where = f"first seen in row {self._row}"
             raise InvalidTable([f"The file is not UTF-8 text ({where}): save it as CSV UTF-8."]) from error
         self._row += 1
-        return [cell.strip() for cell in record]
+        return record
 
     @property
     def offset(self) -> int | None:
@@ -240,6 +240,11 @@ def csv_lines(records: Iterable[Sequence[object]]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(records)
     return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def is_blank(record: Iterable[str]) -> bool:
+    """Whether no cell holds anything but spaces."""
+    return not "".join(record).strip()
 
 
 def decimal_number(text: str) -> float | None:

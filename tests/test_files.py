@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from app.errors import FileExists, InvalidTable, NormalcyError
-from app.files import CsvRecords, append_line, create_file, decimal_number, has_decimal_comma, new_file, replace_file
+from app.files import (
+    CsvRecords,
+    append_line,
+    create_file,
+    decimal_number,
+    has_decimal_comma,
+    is_blank,
+    new_file,
+    replace_file,
+)
 
 
 def test_a_file_appears_whole_and_private(tmp_path: Path) -> None:
@@ -111,9 +120,13 @@ def write(path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_csv_records_are_stripped_and_blank_lines_count(end: str) -> None:
-    content = end.join(["\ufeffid , site", '"a, b",x', "", '"c\nd",y']).encode()
-    assert list(CsvRecords(io.BytesIO(content))) == [["id", "site"], ["a, b", "x"], [], ["c\nd", "y"]]
+def test_csv_records_are_as_written_and_blank_lines_count(end: str) -> None:
+    content = end.join(["\ufeffid , site", '" a, b ",x', "", '"c\nd\n",y']).encode()
+    assert list(CsvRecords(io.BytesIO(content))) == [["id ", " site"], [" a, b ", "x"], [], ["c\nd\n", "y"]]
+
+
+def test_a_record_of_spaces_is_blank() -> None:
+    assert [is_blank(record) for record in ([], [""], [" ", "\t", "\xa0"], ["", "0"])] == [True, True, True, False]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Iterable, Sequence
 
 from app.errors import FieldError, LineTooLong
+from app.files import is_blank
 from app.formats.score_table import KNOWN, OTHER_SEPARATOR, OTHER_SEPARATORS, REQUIRED
 from app.formats.table_files import RAGGED, Columns
 from app.schemas.request_columns import SITE
@@ -44,15 +45,15 @@ class CsvStream:
     def _row(self, record: bytes) -> list[Record]:
         try:
             text = (record if self.columns else record.removeprefix(MARK)).decode()
-            cells = [cell.strip() for cell in next(csv.reader([text.rstrip("\r")], strict=True), [])]
+            cells = next(csv.reader([text.rstrip("\r")], strict=True), [])
         except UnicodeDecodeError:
             return [NOT_UTF8]
         except csv.Error:
             return [NOT_CSV]
-        if not any(cells):
+        if is_blank(cells):
             return []
         if not self.columns:
-            self.columns = cells
+            self.columns = [cell.strip() for cell in cells]
             return []
         return [cells]
 

@@ -5,7 +5,8 @@ column for each of its parts (`convention.edge` and so on), an array one cell (`
 same columns in the same order. A row without a score says why.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from app.errors import FieldError, InvalidTable
 from app.files import decimal_number
 from app.formats.table_files import RAGGED, Cells, Column, Columns
 from app.schemas.fields import FieldSpec, leaves, nested, spec
-from app.schemas.request_columns import ABSENT, ID, SITE, RequestColumns, validate_columns
+from app.schemas.request_columns import ABSENT, ID, SITE, SUBJECT, RequestColumns, validate_columns
+from app.schemas.request_columns import Column as Values
 from app.schemas.requests import ScoreRequest
 from app.schemas.validation import did_you_mean, field_error
 
@@ -29,8 +31,15 @@ OTHER_SEPARATOR = (
 FIELDS = dict(leaves(spec(ScoreRequest).fields.values()))  # by the names of their columns
 KNOWN = (ID, SITE, *FIELDS)
 REQUIRED = tuple(name for name, field in FIELDS.items() if field.required)
+REFERENCES = (ID, SUBJECT)  # the caller's own: taken exactly, while spaces around other cells do not count
 FLAGS = {"true": True, "false": False}
-TEXTS = ("text", "choice")  # kinds of fields whose cells need no conversion
+TEXTS = ("text", "choice")  # kinds of fields that hold texts, as id and site do
+NOT_TEXT = (
+    "Column {} must contain text or whole numbers: floating-point numbers, dates and other values have no exact text. "
+    "Save the column as text where the file was made."
+)
+# By the types of cells. Not of floats: one that identifies a patient may have lost digits before it came here.
+EXACT_TEXT: Mapping[type, Callable[[Any], str]] = {str: str, int: str, Decimal: "{:f}".format}
 
 
 def check_columns(names: Iterable[str], default_site: str | None) -> None:
@@ -54,9 +63,12 @@ def _not_known(name: str, absent: list[str]) -> str:
 
 
 def validate_table(columns: Columns, default_site: str | None = None) -> RequestColumns:
-    """The requests in columns whose names were checked. An empty cell is a field that was not given."""
+    """The requests in columns whose names were checked. An empty cell is a field that was not given.
+
+    Raises InvalidTable for columns of texts that hold something else.
+    """
     count = len(next(iter(columns.values())))
-    cells = {name: _cells(FIELDS.get(name), column) for name, column in columns.items() if name != RAGGED}
+    cells = _checked({name: column for name, column in columns.items() if name != RAGGED})
     if default_site:
         cells[SITE] = [default_site if site is ABSENT else site for site in cells.get(SITE, [ABSENT] * count)]
 
@@ -71,27 +83,54 @@ def validate_table(columns: Columns, default_site: str | None = None) -> Request
     for row, ragged in enumerate(columns.get(RAGGED, ())):
         if ragged is not None:
             requests.errors[row] = (field_error("ragged_row", "", RAGGED_ROW),)
+            requests.named.pop(row, None)  # the cells may be those of other columns
     return requests
 
 
-def _cells(field: FieldSpec | None, column: Cells) -> Cells:
-    if isinstance(column, np.ndarray):
-        if field is not None and field.kind == "number":
-            return column
-        column = [ABSENT if np.isnan(cell) else cell for cell in column.tolist()]
-    if (field is None or field.kind in TEXTS) and "" not in column and set(map(type, column)) == {str}:
-        return list(column)
-    return [_cell(field, cell) for cell in column]
+def _checked(columns: Columns) -> dict[str, Values]:
+    cells: dict[str, Values] = {}
+    problems: list[str] = []
+    for name, column in columns.items():
+        field = FIELDS.get(name)
+        try:
+            cells[name] = _texts(name, column) if field is None or field.kind in TEXTS else _values(field, column)
+        except KeyError:
+            problems.append(NOT_TEXT.format(name))
+    if problems:
+        raise InvalidTable(problems)
+    return cells
 
 
-def _cell_of(column: Cells, row: int) -> object:
+def _texts(name: str, column: Cells) -> list[object]:
+    """Raises KeyError for a cell that has no exact text."""
+    cells = _plain(column) if name in REFERENCES else _trimmed(_plain(column))
+    if "" not in cells and set(map(type, cells)) == {str}:
+        return list(cells)
+    return [ABSENT if cell is None or cell == "" else EXACT_TEXT[type(cell)](cell) for cell in cells]
+
+
+def _values(field: FieldSpec, column: Cells) -> Values:
+    if isinstance(column, np.ndarray) and field.kind == "number":
+        return column.astype(np.float64, copy=False)
+    return [ABSENT if cell is None or cell == "" else _value(field, cell) for cell in _trimmed(_plain(column))]
+
+
+def _plain(column: Cells) -> Sequence[object]:
+    """Without arrays, in which None cannot be."""
+    if not isinstance(column, np.ndarray):
+        return column
+    cells: list[object] = column.tolist()
+    return [None if cell != cell else cell for cell in cells] if column.dtype.kind == "f" else cells
+
+
+def _cell_of(column: Values, row: int) -> object:
     if isinstance(column, np.ndarray):
         number = float(column[row])
         return ABSENT if np.isnan(number) else number
     return column[row]
 
 
-def _objects(parts: Mapping[str, Cells]) -> list[object]:
+def _objects(parts: Mapping[str, Values]) -> list[object]:
     """The columns of one object, such as convention.edge and convention.phase, as a column of objects.
 
     Rows with the same cells share theirs: most rows of a table do.
@@ -107,10 +146,8 @@ def _objects(parts: Mapping[str, Cells]) -> list[object]:
     return found
 
 
-def _cell(field: FieldSpec | None, cell: object) -> object:
-    if cell is None or cell == "" or cell is ABSENT:
-        return ABSENT
-    return str(cell) if field is None else _value(field, cell)
+def _trimmed(cells: Sequence[object]) -> list[object]:
+    return [cell.strip() if isinstance(cell, str) else cell for cell in cells]
 
 
 def _value(field: FieldSpec, cell: object) -> object:

@@ -6,7 +6,7 @@ Parquet needs pyarrow, which a serving installation leaves out.
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import filterfalse, islice
 from pathlib import PurePath
 from types import ModuleType
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol
@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidTable, NotInstalled
-from app.files import CsvRecords
+from app.files import CsvRecords, is_blank
 
 CSV, PARQUET = ".csv", ".parquet"
 PANDAS_INDEX = re.compile(r"__index_level_\d+__", re.ASCII)  # the row numbers that pandas adds when it writes a frame
 RAGGED = ""  # the column of a block that says which rows do not have as many cells as the header
 
-Cells = Sequence[object] | NDArray[np.float64]  # an array has NaN for empty cells, a sequence None or ""
+Numbers = NDArray[np.float64] | NDArray[np.integer[Any]]
+Cells = Sequence[object] | Numbers  # an array of floats has NaN for empty cells, one of integers none; else None or ""
 Columns = dict[str, Cells]  # all of the same length
 Flat = dict[str, NDArray[Any]]  # columns of equal length; NaN in numbers and None in texts for empty cells
 
@@ -65,7 +66,7 @@ class CsvTable:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self.columns = next(self._records(0), [])
+        self.columns = [name.strip() for name in next(self._records(0), [])]
 
     def parts(self, rows: int) -> list[Part]:
         """Reads the whole file: only a parser finds out which line ends a record."""
@@ -74,7 +75,7 @@ class CsvTable:
         records = self._records(0)
         next(records, None)
         for record in records:
-            count += any(record)
+            count += not is_blank(record)
             if count >= rows and (offset := records.offset) is not None:
                 found.append(Part(len(found), first, count, start))
                 first, count, start = first + count, 0, offset
@@ -84,7 +85,7 @@ class CsvTable:
         records = self._records(part.start)
         if part.start == 0:
             next(records, None)  # the header
-        filled = islice((record for record in records if any(record)), part.rows)
+        filled = islice(filterfalse(is_blank, records), part.rows)
         while block := list(islice(filled, rows)):
             yield self._columns_of(block)
 
@@ -134,12 +135,21 @@ class ParquetTable:
             raise InvalidTable(["The file is damaged: not all of its rows can be read."]) from error
 
     def _cells(self, column: Any) -> Cells:
-        """Numbers as an array, unless one is NaN in the file: that is not a cell without a number."""
-        if self._pyarrow.types.is_floating(column.type) or self._pyarrow.types.is_integer(column.type):
-            numbers: NDArray[np.float64] = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+        """Numbers as an array, unless one is NaN in the file: that is not a cell without a number.
+
+        Integers stay integers, and what is no value of a measurement in Python stays Arrow's own: nothing is rounded.
+        """
+        types, kind = self._pyarrow.types, column.type
+        if types.is_integer(kind) and not column.null_count:
+            integers: NDArray[np.integer[Any]] = column.to_numpy(zero_copy_only=False)
+            return integers
+        if types.is_floating(kind):
+            numbers: NDArray[np.float64] = column.cast("float64").to_numpy(zero_copy_only=False)
             if np.count_nonzero(np.isnan(numbers)) == column.null_count:
                 return numbers
-        is_text = self._pyarrow.types.is_string(column.type) or self._pyarrow.types.is_large_string(column.type)
+        if types.is_temporal(kind) or isinstance(kind, self._pyarrow.BaseExtensionType):
+            return [cell if cell.is_valid else None for cell in column]
+        is_text = types.is_string(kind) or types.is_large_string(kind)
         cells: list[object] = (column.to_numpy(zero_copy_only=False) if is_text else column).tolist()
         return cells
 

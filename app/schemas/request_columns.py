@@ -21,6 +21,7 @@ from app.domain.query import CONVENTION_INDEX
 from app.errors import FieldError, InvalidInput
 from app.schemas.fields import spec
 from app.schemas.requests import (
+    CURRENT,
     BatchItem,
     DiameterFields,
     PatientFields,
@@ -33,7 +34,7 @@ Mask = NDArray[np.bool_]
 Column = Sequence[object] | Array
 T = TypeVar("T", bound=Hashable)
 
-ID, SITE, SEX, SUBJECT = "id", "site", "sex", "subject"
+ID, SITE, SEX, SUBJECT, VERSION = "id", "site", "sex", "subject", "model_version"
 MEASURED = PatientFields.model_fields | DiameterFields.model_fields
 NUMBERS = {name: field for name, field in spec(ScoreRequest).fields.items() if name in MEASURED and name != SEX}
 OPTIONS = tuple(name for name in ScoreRequest.model_fields if name not in MEASURED and name != SUBJECT)
@@ -109,6 +110,7 @@ class RequestColumns:
     numbers: Mapping[str, Array]  # age, body size, diameter and its error (0: not stated), by the names of the fields
     male: Mask
     errors: dict[int, tuple[FieldError, ...]]
+    named: dict[int, tuple[str, str]]  # of rows with errors: site and model version, as far as these are valid
 
     def __len__(self) -> int:
         return self.male.size
@@ -149,6 +151,7 @@ def validate_columns(
         numbers,
         sexes > 0,
         {},
+        {},
     )
     for k in np.flatnonzero(~certain).tolist():
         _validate_row(found, k, row(k))
@@ -161,6 +164,8 @@ def _validate_row(found: RequestColumns, k: int, item: object) -> None:
     except InvalidInput as invalid:
         found.errors[k] = invalid.errors
         found.ids[k] = _valid_id(item)
+        if named := _named_model(item):
+            found.named[k] = named
         return
     found.ids[k], found.sites[k], found.subjects[k] = request.id, request.site, request.subject
     found.options[k] = _of_request(request)
@@ -173,6 +178,15 @@ def _valid_id(item: object) -> str | None:
     """Of an item with errors, unless the id is one of them."""
     given = item.get(ID) if isinstance(item, dict) else None
     return given if isinstance(given, str) and _is_id(given) else None
+
+
+def _named_model(item: object) -> tuple[str, str] | None:
+    """Of an item with errors: its site, if that is none of them, and its version."""
+    given = item if isinstance(item, dict) else {}
+    site, version = given.get(SITE), given.get(VERSION)
+    if not (isinstance(site, str) and _is_name(site)):
+        return None
+    return site, version if isinstance(version, str) and _is_name(version) else CURRENT
 
 
 def _numbers(column: Column, default: float | None) -> Array:
@@ -276,8 +290,8 @@ DEFAULT = _of_request(ScoreRequest.model_validate(ANYBODY))
 
 
 @lru_cache(maxsize=1024)
-def _is_name(site: str) -> bool:
-    return _accepts(SITE, site)
+def _is_name(text: str) -> bool:
+    return _accepts(SITE, text)
 
 
 def _is_id(text: str) -> bool:

@@ -16,6 +16,7 @@ from app.domain.limits import AGE, BMI, DIAMETER, GIVEN_IN_CM, HEIGHT, WEIGHT, L
 from app.errors import FieldError, InvalidInput
 from app.files import has_decimal_comma
 from app.schemas.fields import FieldSpec, spec
+from app.schemas.requests import CURRENT, StudyRequest
 
 NOT_JSON = {
     "empty_body": "the body is empty",
@@ -107,6 +108,17 @@ def unknown_version(measurement: int) -> FieldError:
     field = f"measurements[{measurement}].model_version"
     message = f"{field} is not published for the site; GET /v1/models lists the versions."
     return field_error("unknown_version", field, message)
+
+
+def named_models(study: object, errors: Iterable[FieldError]) -> Iterator[tuple[int, str, str]]:
+    """Index, site and version of the measurements of a study with these errors, as far as the names are valid."""
+    invalid = {error.field for error in errors if error.code != "duplicate_site"}
+    for index in range(int(spec(StudyRequest).fields["measurements"].high)):
+        at = ("measurements", index)
+        site, version = (_value(study, (*at, name)) for name in ("site", "model_version"))
+        if isinstance(site, str) and dotted((*at, "site")) not in invalid:
+            is_named = isinstance(version, str) and dotted((*at, "model_version")) not in invalid
+            yield index, site, version if is_named else CURRENT
 
 
 def parse(model: type[Model], body: object) -> Model:

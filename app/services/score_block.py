@@ -55,7 +55,7 @@ class BlockModels:
         self._found: dict[SiteVersion, LoadedModel | FieldError] = {}
 
     async def find(self, requests: RequestColumns) -> Mapping[SiteVersion, LoadedModel | FieldError]:
-        """The model of every site and version that valid rows name, or why there is none."""
+        """The model of every site and version that rows name, or why there is none."""
         for name in asked_models(requests):
             if name not in self._found:
                 self._found[name] = await self._look_up(*name)
@@ -143,6 +143,9 @@ class ScoredBlock:
 def score_block(requests: RequestColumns, models: Mapping[SiteVersion, LoadedModel | FieldError]) -> ScoredBlock:
     """`models` as BlockModels finds them."""
     errors = dict(requests.errors)
+    for row, name in requests.named.items():
+        if isinstance(error := models[name], FieldError):
+            errors[row] = (*errors[row], error)
     groups: list[ScoredGroup] = []
     for (site, version), rows in _scored_together(requests):
         model = models[site, version]
@@ -195,5 +198,5 @@ def measurements_of(requests: RequestColumns, rows: Rows) -> MeasurementColumns:
 
 
 def asked_models(requests: RequestColumns) -> set[SiteVersion]:
-    """The sites and versions that valid rows name."""
-    return {named for named, _ in _scored_together(requests)}
+    """The sites and versions that rows name, also those that are not valid for another reason."""
+    return {named for named, _ in _scored_together(requests)} | set(requests.named.values())

@@ -1,13 +1,14 @@
 """Score one measurement or a study: find the models, score, record. Nothing is returned before it is recorded."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
 from app.audit.recorded_request import recorded_input
 from app.audit.records import NewRecord
-from app.errors import FieldError, InvalidInput, NoModelLoaded, UnknownSite, UnknownVersion
+from app.errors import FieldError, InvalidInput, NoModelLoaded, NormalcyError, UnknownSite, UnknownVersion
 from app.formats.response import BODY, Result, provenance, score_response, study_response
 from app.formats.summaries import ScoredMeasurement, summarise
 from app.inference.answer_columns import ScoredAnswer
@@ -16,7 +17,7 @@ from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.schemas.answers import ScoreResponse, StudyResponse, StudyResult
 from app.schemas.requests import CURRENT, SiteRequest, StudyRequest
-from app.schemas.validation import unknown_site, unknown_version
+from app.schemas.validation import named_models, unknown_site, unknown_version
 
 RECORDED = (*BODY, "summary")  # the parts of a response that its record contains
 
@@ -77,16 +78,37 @@ async def _find_models(runtime: Runtime, caller: Caller, request: StudyRequest) 
     resolved: list[ResolvedRequest] = []
     errors: list[FieldError] = []
     for index, measurement in enumerate(request.site_requests()):
-        try:
-            model = await find_model(runtime, caller, measurement.site, measurement.model_version)
+        model = await _find_or_error(runtime, caller, index, measurement.site, measurement.model_version)
+        if isinstance(model, FieldError):
+            errors.append(model)
+        else:
             resolved.append(ResolvedRequest(model, measurement))
-        except UnknownSite:
-            errors.append(unknown_site(index))
-        except UnknownVersion:
-            errors.append(unknown_version(index))
     if errors:
         raise InvalidInput(errors)
     return resolved
+
+
+async def unknown_models(
+    runtime: Runtime, caller: Caller, body: object, errors: Iterable[FieldError]
+) -> list[FieldError]:
+    """The unknown sites and versions of a study that was rejected for these errors, so that all are listed at once."""
+    found: list[FieldError] = []
+    for index, site, version in named_models(body, errors):
+        with suppress(NormalcyError):  # a model that cannot be used now is no error of the request
+            model = await _find_or_error(runtime, caller, index, site, version)
+            found += [model] if isinstance(model, FieldError) else []
+    return found
+
+
+async def _find_or_error(
+    runtime: Runtime, caller: Caller, measurement: int, site: str, version: str
+) -> LoadedModel | FieldError:
+    try:
+        return await find_model(runtime, caller, site, version)
+    except UnknownSite:
+        return unknown_site(measurement)
+    except UnknownVersion:
+        return unknown_version(measurement)
 
 
 def new_record(

@@ -101,7 +101,7 @@ def read_table(path: Path, diameter_column: str) -> Table:
         raise InvalidTable([f"{path.name} cannot be read: {error.strerror}."]) from error
     if content.startswith(PARQUET):
         raise InvalidTable([f"{path.name} is a Parquet file: training takes CSV, UTF-8 with commas and a header."])
-    header, *body = list(CsvRecords(io.BytesIO(content))) or [[]]
+    header, *body = [[cell.strip() for cell in record] for record in CsvRecords(io.BytesIO(content))] or [[]]
     needed = (*CONTEXT_COLUMNS, diameter_column)
     _check_header(header, needed)
     filled = [(row, record) for row, record in enumerate(body, start=2) if any(record)]

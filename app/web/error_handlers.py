@@ -22,10 +22,12 @@ from app.observability import describe_failure
 from app.runtime.credentials import ANONYMOUS, LOOPBACK
 from app.schemas import problem as problems
 from app.schemas.problem import MEDIA_TYPE, ProblemException, ProblemKind, problem_body
+from app.schemas.requests import StudyRequest
 from app.schemas.validation import CODES, field_error, field_errors
+from app.services.score_measurements import unknown_models
 from app.web import markdown_page
 from app.web.accept import preferred
-from app.web.security import runtime_of, throttle
+from app.web.security import current_caller, runtime_of, throttle
 
 RETRY_SECONDS = "1"
 HTML = "text/html"
@@ -105,7 +107,12 @@ async def handle_normalcy_error(request: Request, error: NormalcyError) -> Respo
 
 async def handle_validation_error(request: Request, error: RequestValidationError) -> Response:
     """Every error of the request at once, without the values that FastAPI would repeat."""
-    return await _refuse(request, ProblemException(problems.INPUT_REFUSED, _field_errors(request, error)))
+    found = _field_errors(request, error)
+    if _body_model(request) is StudyRequest:
+        runtime = runtime_of(request.scope)
+        caller = await current_caller(request, runtime, request.state.principal)
+        found += await unknown_models(runtime, caller, error.body, found)
+    return await _refuse(request, ProblemException(problems.INPUT_REFUSED, found))
 
 
 async def handle_problem_exception(request: Request, error: ProblemException) -> Response:
@@ -128,9 +135,13 @@ def _field_errors(request: Request, error: RequestValidationError) -> list[Field
             by_parameter.setdefault(one["loc"][1], one)
     found = [_parameter_error(request, str(name), one) for name, one in by_parameter.items()]
     if in_body:
-        [body] = request.scope["route"].dependant.body_params
-        found += field_errors(body.field_info.annotation, in_body, error.body)
+        found += field_errors(_body_model(request), in_body, error.body)
     return found
+
+
+def _body_model(request: Request) -> Any:
+    """What the body of the route should be; None if it has none."""
+    return next((body.field_info.annotation for body in request.scope["route"].dependant.body_params), None)
 
 
 def _parameter_error(request: Request, name: str, error: dict[str, Any]) -> FieldError:

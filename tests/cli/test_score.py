@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,36 @@ def write(path: Path, *rows: str, header: str = HEADER) -> Path:
 def table(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def arrow(values: list[Any], kind: str) -> Any:
+    import pyarrow as pa
+
+    if kind == "dictionary":
+        return pa.array([str(value) for value in values]).dictionary_encode()
+    if kind == "large_string":
+        return pa.array([str(value) for value in values], pa.large_string())
+    if kind.startswith("decimal"):
+        return pa.array([None if value is None else Decimal(value) for value in values], pa.decimal128(38, 0))
+    return pa.array(values, pa.type_for_alias(kind))
+
+
+def measurements_of(folder: Path, **columns: Any) -> Path:
+    """As Parquet: three measurements that differ in nothing but these columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    shared = {"site": "SoV", "age_years": 55, "sex": "male", "height_cm": 176, "weight_kg": 84, "diameter_mm": 41.0}
+    pq.write_table(pa.table({name: [value] * 3 for name, value in shared.items()} | columns), folder / "in.parquet")
+    return folder / "in.parquet"
+
+
+def found_ids(path: Path) -> list[str | None]:
+    import pyarrow.parquet as pq
+
+    if path.suffix == ".csv":
+        return [row["id"] or None for row in table(path)]
+    return pq.read_table(path)["id"].to_pylist()  # type: ignore[no-any-return]
 
 
 def one(normalcy: Normalcy, *more: str) -> Done:
@@ -176,6 +207,16 @@ class TestFile:
         assert [(row["index"], row["id"]) for row in rejected] == list(zip("123456789", "bcdefghij", strict=True))
         assert [row["error_codes"] for row in rejected] == [*BAD.values()]
         assert all(row["errors"] for row in rejected)
+
+    def test_ids_are_copied_as_they_are_in_the_cell(self, normalcy: Normalcy, tmp_path: Path) -> None:
+        ids = [" x ", "\u2003y", '"', "007", "1e5", "12345678901234567890"]
+        lines = ['"{}",{}'.format(one.replace('"', '""'), GOOD.partition(",")[2]) for one in ids]
+        source = write(tmp_path / "in.csv", *lines, ' ,  ,"",', f'"a,""b\n"{GOOD[1:]}')
+        done = normalcy("score", "--in", source, "--out", tmp_path / "out.csv", "--json")
+        assert (done.json["succeeded"], done.json["failed"]) == (len(ids), 1)
+        assert [row["id"] for row in table(tmp_path / "out.csv")] == ids
+        [rejected] = table(tmp_path / "out.errors.csv")
+        assert (rejected["index"], rejected["id"], rejected["error_codes"]) == ("6", "", "control_character")
 
     def test_a_row_has_the_digits_of_the_single_answer(self, normalcy: Normalcy, tmp_path: Path) -> None:
         normalcy("score", "--in", write(tmp_path / "in.csv", GOOD), "--out", tmp_path / "out.csv")
@@ -316,6 +357,35 @@ class TestParquet:
         assert (rejected["index"], rejected["id"], rejected["error_codes"]) == (1, "b", "missing")
         as_text = [{name: "" if cell is None else str(cell) for name, cell in row.items()} for row in rows]
         assert as_text == table(tmp_path / "out.csv")
+
+    @pytest.mark.parametrize("suffix", ["csv", "parquet"])
+    @pytest.mark.parametrize("kind", ["int64", "uint64", "int32", "decimal128(38, 0)", "dictionary", "large_string"])
+    def test_ids_of_different_patients_stay_different(
+        self, alone: Normalcy, tmp_path: Path, kind: str, suffix: str
+    ) -> None:
+        ids = [1, None, 7] if kind == "int32" else [12345678901234567, 12345678901234568, 9007199254740993]
+        if kind == "decimal128(38, 0)":
+            ids = [10**37 + 1, 10**37 + 2, None]
+        done = alone("score", "--in", measurements_of(tmp_path, id=arrow(ids, kind)), "--out", tmp_path / f"x.{suffix}")
+        assert done.code == 0, done.err
+        assert found_ids(tmp_path / f"x.{suffix}") == [None if one is None else str(one) for one in ids]
+
+    @pytest.mark.parametrize("kind", ["float64", "date32", "bool", "binary", "timestamp[ns]"])
+    def test_an_id_that_cannot_be_copied_exactly_is_rejected_with_its_column(
+        self, alone: Normalcy, tmp_path: Path, kind: str
+    ) -> None:
+        values: dict[str, list[Any]] = {"float64": [1e16, None, 2.0], "bool": [True, False, None]}
+        values |= {"date32": [1, 2, 3], "timestamp[ns]": [1, 2, 3], "binary": [b"a", b"b", None]}
+        source = measurements_of(tmp_path, id=arrow(values[kind], kind))
+        done = alone("score", "--in", source, "--out", tmp_path / "x.csv")
+        assert (done.code, list(tmp_path.glob("x*"))) == (1, [])
+        assert "Column id must contain text or whole numbers" in done.err
+
+    def test_a_column_without_a_value_is_empty_whatever_its_type(self, alone: Normalcy, tmp_path: Path) -> None:
+        empty = {name: arrow([None] * 3, kind) for name, kind in (("id", "float64"), ("subject", "date32"))}
+        source = measurements_of(tmp_path, **empty)
+        assert alone("score", "--in", source, "--out", tmp_path / "x.parquet").code == 0
+        assert found_ids(tmp_path / "x.parquet") == [None] * 3
 
     def test_the_row_numbers_that_pandas_adds_are_ignored(self, alone: Normalcy, tmp_path: Path) -> None:
         import pyarrow as pa

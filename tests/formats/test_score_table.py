@@ -1,11 +1,14 @@
 from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
 
+import numpy as np
 import pytest
 
 from app.domain.query import CONVENTIONS
 from app.errors import FieldError, InvalidTable
 from app.formats.score_table import KNOWN, check_columns, validate_table
-from app.formats.table_files import RAGGED, Columns
+from app.formats.table_files import RAGGED, Cells, Columns
 
 CELLS = {"site": "SoV", "age_years": "55", "sex": "male", "height_cm": "176", "weight_kg": "84", "diameter_mm": "41"}
 
@@ -73,6 +76,40 @@ def test_what_is_no_number_is_never_taken_for_one(cell: str) -> None:
 )
 def test_a_wrong_cell_is_named(name: str, cell: object, code: str) -> None:
     assert [found for found, _ in codes({**CELLS, name: cell})] == [code]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        np.array([12345678901234567, 12345678901234568]),
+        np.array([12345678901234567, 12345678901234568], dtype=np.uint64),
+        [Decimal(12345678901234567), Decimal("12345678901234568")],
+        ["12345678901234567", 12345678901234568],
+    ],
+)
+def test_a_reference_is_its_digits_whatever_the_column_holds(cells: Cells) -> None:
+    found = validate_table(columns(CELLS, CELLS) | {"id": cells, "subject": cells})
+    assert (found.errors, found.ids, found.subjects) == ({}, texts := ["12345678901234567", "12345678901234568"], texts)
+
+
+@pytest.mark.parametrize("cell", [1.0, float("nan"), True, b"1", date(2026, 1, 1), object()])
+@pytest.mark.parametrize("name", ["id", "subject", "site", "sex", "model_version", "convention.edge"])
+def test_a_column_of_which_the_exact_text_is_not_known_is_rejected_by_name(name: str, cell: object) -> None:
+    with pytest.raises(InvalidTable, match=f"Column {name} must contain text or whole numbers"):
+        validate_table(columns(CELLS, {**CELLS, name: cell}))
+
+
+def test_a_reference_is_exactly_what_the_cell_holds_and_other_cells_are_trimmed() -> None:
+    spaced = {name: f" {cell} " for name, cell in CELLS.items()} | {
+        "thresholds": " 2; 3 ",
+        "convention.edge": " inner ",
+    }
+    trimmed = {name: cell.strip() for name, cell in spaced.items()}
+    given = {"id": "  x ", "subject": " p\xa0"}
+    assert asked(spaced | given) == asked(trimmed | given)
+    found = validate_table(columns(spaced | given))
+    assert (found.ids, found.subjects) == (["  x "], [" p\xa0"])
+    assert codes({**CELLS, "id": "a\n"}) == [("control_character", "id")]
 
 
 def test_every_error_of_a_row_is_reported() -> None:

@@ -12,6 +12,7 @@ import pytest
 from app.clock import utc_now
 from app.formats.response import encode, score_response
 from app.formats.score_table import COLUMNS, validate_table
+from app.formats.table_files import RAGGED, Columns
 from app.runtime.command import command_runtime
 from app.runtime.runtime import Runtime
 from app.schemas.request_columns import validate_items
@@ -123,6 +124,34 @@ async def test_a_bad_item_gets_its_errors_and_the_others_their_scores(runtime: R
     assert flat["index"].tolist() == list(range(100, 106))
     assert flat["expected_ns"][0] == found[0]["score"]["expected_ns"]
     assert np.isnan(flat["expected_ns"][1])
+
+
+async def test_an_unknown_site_or_version_is_listed_with_the_other_errors_of_its_item(runtime: Runtime) -> None:
+    bad = {"site": "SoV", "age_years": 200, "sex": "male", "height_cm": 176, "weight_kg": 84, "diameter_mm": 41}
+    named = [{}, {"site": "XX"}, {"model_version": "7.7.7"}, {"site": "XX", "model_version": "7.7.7"},
+             {"site": "XX", "model_version": ""}, {"site": "", "model_version": "7.7.7"}]  # fmt: skip
+    block = await scored(runtime, [bad | more for more in named])
+    codes = [[error.code for error in block.errors[row]] for row in range(len(named))]
+    assert codes == [
+        ["out_of_range"],
+        ["out_of_range", "unknown_site"],
+        ["out_of_range", "unknown_version"],
+        ["out_of_range", "unknown_site"],
+        ["out_of_range", "too_short", "unknown_site"],
+        ["out_of_range", "too_short"],
+    ]
+    cells: Columns = {name: [str((bad | more)[name]) for more in named[1:4]] for name in bad}
+    requests = validate_table(cells | {"model_version": [more.get("model_version", "") for more in named[1:4]]})
+    of_table = score_block(requests, await BlockModels(runtime).find(requests))
+    assert [of_table.errors[row] for row in range(3)] == [block.errors[row] for row in (1, 2, 3)]
+
+
+async def test_a_row_with_other_cells_than_the_header_names_no_model(runtime: Runtime) -> None:
+    row = {"site": "XX", "age_years": "x", "sex": "male", "height_cm": "176", "weight_kg": "84", "diameter_mm": "41"}
+    cells: Columns = {name: [cell] for name, cell in row.items()}
+    requests = validate_table(cells | {RAGGED: [5]})
+    block = score_block(requests, await BlockModels(runtime).find(requests))
+    assert [error.code for error in block.errors[0]] == ["ragged_row"]
 
 
 async def test_rows_of_a_table_are_scored_as_items_are(runtime: Runtime) -> None:

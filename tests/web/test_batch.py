@@ -134,6 +134,28 @@ def test_rows_that_are_not_csv_are_errors_of_their_own(shared: Running) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("text", ["  x  ", " \u2003p", '"', "00123456789012345678", "1e5", "a,b "])
+def test_ids_and_subjects_are_those_of_the_cell(running: Running, text: str) -> None:
+    row = io.StringIO()
+    csv.writer(row).writerow([text, text, *ROW.split(",")[1:]])
+    content = f"{HEADER.replace('id,', 'id,subject,')}\n{row.getvalue()}"
+    [found] = csv.DictReader(io.StringIO(post(running, content.encode(), CSV, **{"X-Request-ID": "csv"}).text))
+    [item] = batch(running, [ITEM | {"id": text, "subject": text}], **{"X-Request-ID": "json"})["results"]
+    assert found["id"] == item["id"] == text
+    key = create_key(running.settings, ["audit:read"])
+    running.inside(running.runtime.poller.refresh())
+    subjects = [
+        running.client.get(f"/v1/audit/records/{name}", headers=bearer(key)).json()["records"][0]["input"]["subject"]
+        for name in ("csv", "json")
+    ]
+    assert subjects[0] == subjects[1]
+
+
+def test_an_id_with_a_line_break_is_refused_and_not_changed(shared: Running) -> None:
+    rows = list(csv.DictReader(io.StringIO(post(shared, f'{HEADER}\n"a,""b\n"{ROW[1:]}', CSV).text)))
+    assert [(row["id"], row["error_codes"]) for row in rows] == [("", "control_character")]
+
+
 def test_results_leave_while_items_arrive(shared: Running) -> None:
     """The client sends an item only after it has read the result of the one before."""
     host, port = shared.url.removeprefix("http://").split(":")

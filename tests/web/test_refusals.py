@@ -89,6 +89,44 @@ def test_a_site_or_version_that_is_not_there(shared: Running) -> None:
     assert {fault.code for fault in problem.errors} == {"unknown_site", "unknown_version"}
 
 
+MAN = {name: READING[name] for name in ("age_years", "sex", "height_cm", "weight_kg")}
+UNKNOWN_MODELS = [
+    {"site": "SoV", "diameter_mm": 41},
+    {"site": "SoV", "diameter_mm": 41, "model_version": "7.7.7"},
+    {"site": CANARY, "diameter_mm": 200, "model_version": ""},
+    {"site": "AA", "diameter_mm": 30, "model_version": CANARY},
+]
+OF_MODELS = {
+    ("unknown_version", "measurements[1].model_version"),
+    ("unknown_site", "measurements[2].site"),
+    ("unknown_version", "measurements[3].model_version"),
+}
+
+
+@pytest.mark.req("REQ-004")
+def test_a_study_lists_unknown_sites_and_versions_with_every_other_error(shared: Running) -> None:
+    study = {**MAN, "age_years": 200, CANARY: 1, "measurements": UNKNOWN_MODELS}
+    problem = assert_problem(shared.score(study, "/v1/studies/score"), 422)
+    assert sorted((fault.code, fault.field) for fault in problem.errors) == sorted(
+        OF_MODELS
+        | {
+            ("out_of_range", "age_years"),
+            ("unknown_field", "(unknown)"),
+            ("duplicate_site", "measurements[1].site"),
+            ("out_of_range", "measurements[2].diameter_mm"),
+            ("too_short", "measurements[2].model_version"),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "measurements", [None, CANARY, [None], [[]], [{"site": None}], [{"site": CANARY * 9}], [{}] * 9]
+)
+def test_what_is_no_measurement_names_no_model(shared: Running, measurements: object) -> None:
+    problem = assert_problem(shared.score({**MAN, "measurements": measurements}, "/v1/studies/score"), 422)
+    assert not {"unknown_site", "unknown_version"} & {fault.code for fault in problem.errors}
+
+
 @pytest.mark.parametrize("path", [f"/{CANARY}", "/v1/sites/SoV/score/", "/docs/", f"/assets/{CANARY}", "/v1/../etc"])
 def test_an_unknown_address_is_a_problem_and_never_a_redirect(shared: Running, path: str) -> None:
     assert_problem(shared.client.get(path, params={"q": CANARY}), 404)

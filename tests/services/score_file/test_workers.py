@@ -1,6 +1,7 @@
 """The same rows in the same order, wherever they are scored."""
 
 import os
+import pickle
 import sys
 import time
 from dataclasses import replace
@@ -10,7 +11,7 @@ from subprocess import PIPE, Popen, run
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from app.errors import NormalcyError, NotInstalled
+from app.errors import InvalidArtefact, InvalidTable, NormalcyError, NotInstalled, UnknownVersion
 from app.files import file_digest
 from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
@@ -23,6 +24,14 @@ from tests.services.score_file.tables import write_table
 
 WAIT_SECONDS = 120
 CALLER = Caller("somebody", "r-1", "normalcy score", 0.0)
+
+
+@pytest.mark.parametrize(
+    "error", [InvalidTable(["Column id is wrong."]), UnknownVersion("SoV", "9.9.9"), InvalidArtefact("a.json", "No.")]
+)
+def test_an_error_of_a_worker_arrives_unchanged(error: NormalcyError) -> None:
+    arrived = pickle.loads(pickle.dumps(error))  # noqa: S301 - as processes and Dask pass it
+    assert (type(arrived), str(arrived), vars(arrived)) == (type(error), str(error), vars(error))
 
 
 @pytest.mark.slow
