@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 SiteVersion = tuple[str, str]
 Rows = NDArray[np.intp]
 
+MAX_NAMES = 1000  # sites and versions that were looked up and are remembered
+
 
 class BlockModels:
     """The models of one batch or file: "current" is resolved once, when this is made."""
@@ -56,6 +58,8 @@ class BlockModels:
 
     async def find(self, requests: RequestColumns) -> Mapping[SiteVersion, LoadedModel | FieldError]:
         """The model of every site and version that rows name, or why there is none."""
+        if len(self._found) > MAX_NAMES:  # a stream may name as many unknown ones as it likes
+            self._found = {name: found for name, found in self._found.items() if isinstance(found, LoadedModel)}
         for name in asked_models(requests):
             if name not in self._found:
                 self._found[name] = await self._look_up(*name)

@@ -173,3 +173,16 @@ async def test_current_is_resolved_once(runtime: Runtime) -> None:
     assert runtime.loaded_models.find_current("SoV") is not before
     [found] = (await models.find(requests)).values()
     assert found is before
+
+
+async def test_names_that_do_not_exist_are_not_remembered_for_ever(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.score_block.MAX_NAMES", 3)
+    man = {"age_years": 55, "sex": "male", "height_cm": 176, "weight_kg": 84, "diameter_mm": 41}
+    models = BlockModels(runtime)
+    for number in range(10):
+        requests = validate_items([man | {"site": site} for site in (f"unknown{number}", "SoV")])
+        found = await models.find(requests)
+        assert len(found) <= 4
+        assert score_block(requests, found).succeeded == 1

@@ -75,7 +75,7 @@ DECISIONS: dict[tuple[str, str], list[Outcome]] = {
         get("/v1/models/SoV/9.0.0", 404, "refusal"),
         without_key("/v1/models/SoV/1.0.0"),
     ],
-    ("GET", "/models/{site}/{version}"): [get("/models/SoV/1.0.0", 200), get("/models/none/9.0.0", 200)],
+    ("GET", "/models/{site}/{version}"): [get("/models/SoV/1.0.0", 200), get("/models/none/9.0.0", 404)],
     ("GET", "/models/{site}/{version}/content"): [
         get("/models/SoV/1.0.0/content", 200),
         get("/models/SoV/9.0.0/content", 404, "refusal"),
