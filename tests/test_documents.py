@@ -14,7 +14,7 @@ import yaml  # type: ignore[import-untyped]
 from typer.main import get_command
 
 import app
-from app.cli.main import cli
+from app.cli.commands import cli
 from app.database.sqlite import FILE_NAME
 from app.domain.scopes import Scope
 from app.domain.score import DECIDING_ORDER

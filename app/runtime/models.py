@@ -132,6 +132,18 @@ class LoadedModels:
         self._cache(model)
         return model
 
+    async def fetch_from_disk(self, site: str, version: str) -> LoadedModel:
+        """A version as its files are now, also if it is in memory: they may have been damaged or removed since.
+
+        Raises what `load_model` raises, and InvalidArtefact if they are not the files of the version in memory.
+        """
+        in_memory = [
+            model.ref.sha256 for model in self.loaded if (model.ref.site, model.ref.version) == (site, version)
+        ]
+        model = await asyncio.shield(self._load((site, version)))
+        check_digest(model, next(iter(in_memory), None))
+        return model
+
     def make_current(self, model: LoadedModel) -> None:
         """For requests from now on. The former version stays in memory as one of the others."""
         former = self._current.get(model.ref.site)

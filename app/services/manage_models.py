@@ -137,7 +137,7 @@ async def _describe(loaded_models: LoadedModels, site: str, version: str) -> Pub
 async def activate_model(runtime: Runtime, caller: Caller, site: str, version: str) -> schemas.Activation:
     """When this returns, this process scores with the version. If it raises, the earlier version stays current."""
     try:
-        model = await runtime.loaded_models.fetch(site, version)
+        model = await runtime.loaded_models.fetch_from_disk(site, version)
     except InvalidArtefact as error:
         raise ActivationFailed(str(error)) from error
     except OSError as error:

@@ -1,6 +1,7 @@
 """The command line as a user meets it: a process of its own, with an exit code and two streams."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from app.cli.main import cli
+from app.cli.commands import cli
 from tests.cli.command import normalcy
 
 pytestmark = pytest.mark.slow
@@ -130,13 +131,31 @@ def test_training_whose_libraries_are_not_installed_names_the_environment(tmp_pa
 def test_light_commands_do_not_load_tensorflow(tmp_path: Path) -> None:
     (tmp_path / "models_store").mkdir()
     script = (
-        "import sys; from app.cli.main import cli; cli(['models', 'list'], standalone_mode=False); "
+        "import sys; from app.cli.commands import cli; cli(['models', 'list'], standalone_mode=False); "
         "heavy = {'tensorflow', 'gpflow', 'sklearn', 'matplotlib'}; "
         "print(sorted({name.partition('.')[0] for name in sys.modules} & heavy))"
     )
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_commands_compute_with_one_blas_thread(tmp_path: Path) -> None:
+    """Otherwise the last digits would depend on how many rows are computed together, and on the machine."""
+    script = (
+        "import sys\n"
+        "from app.cli.main import main\n"
+        "assert 'numpy' not in sys.modules\n"
+        "sys.argv = ['normalcy', '--version']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "from threadpoolctl import threadpool_info\n"
+        "import numpy\n"
+        "print([library['num_threads'] for library in threadpool_info()])\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
+    assert set(json.loads(done.stdout.splitlines()[-1])) == {1}
 
 
 def test_a_bad_table_is_refused_before_any_training(tmp_path: Path) -> None:

@@ -105,6 +105,23 @@ def test_a_version_that_is_not_there_or_is_damaged_leaves_the_old_one_serving(
     }
 
 
+def remove(models: Path, version: str) -> None:
+    shutil.rmtree(models / "SoV" / version)
+
+
+@pytest.mark.req("REQ-055")
+@pytest.mark.parametrize(("spoil", "status"), [(damage, 422), (remove, 404)])
+def test_a_version_in_memory_whose_files_were_spoilt_meanwhile_is_not_activated(
+    governed: Running, own_models: Path, spoil: Callable[[Path, str], None], status: int
+) -> None:
+    """After the next start it could not be served."""
+    assert activate(governed, "1.0.0").status_code == 200
+    spoil(own_models, "1.1.0")
+    assert activate(governed, "1.1.0").status_code == status
+    assert version_of(governed.score()) == "1.0.0"
+    assert len(governed.records("activation")) == 1
+
+
 def test_a_version_that_was_checked_and_recorded_is_current_whatever_becomes_of_its_files(
     governed: Running, own_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

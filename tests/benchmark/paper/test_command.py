@@ -14,7 +14,7 @@ from app.benchmark.paper.protocol import Done, Task
 from app.benchmark.paper.run import CHAPTERS
 from app.benchmark.paper.runner import Report, Runner
 from app.benchmark.paper.tasks import EXPERIMENTS
-from app.cli.main import cli
+from app.cli.commands import cli
 from tests.benchmark.paper.hand_made import answered
 
 

@@ -19,8 +19,9 @@ WHY = (
     "process on the same processor, which costs about half as much as the whole route; *audit off* shows what is "
     "left without it. With one connection nothing is shared: an answer waits for its own synchronisation of the "
     "disk ([the audit's commits apart](http-redesign.md#the-audits-commits-apart)), and a single score is "
-    "computed with small arrays, whose cost is in the calls. *Streams*: every line is read by itself, so that one "
-    "that is no JSON spoils no other. *Two workers*: the parts are put together by a third process, which on two "
+    "computed with small arrays, whose cost is in the calls. *Streams*: lines arrive in pieces of 256 KiB, which "
+    "probably make blocks of 1,000 and of some hundred lines in turn, while a batch has full blocks only; that every "
+    "line is read by itself costs little. *Two workers*: the parts are put together by a third process, which on two "
     "processors takes time from them, and the command starts and ends alone."
 )
 
