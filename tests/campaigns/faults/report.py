@@ -48,7 +48,7 @@ def report(results: Results, header: Sequence[str], rows: Sequence[Row] = ROWS) 
         "",
         *wrapped(INTRODUCTION),
         "",
-        *wrapped(LOAD),
+        *wrapped(LOAD + _machines(results)),
         "",
         *_summary(results, rows),
         *(line for row in rows if row.number != BROKEN for line in _section(row, results)),
@@ -59,6 +59,14 @@ def report(results: Results, header: Sequence[str], rows: Sequence[Row] = ROWS) 
         "",
         *table(("fault", "fixed in", "command"), ((one.fault, one.fixed, f"`{one.replay}`") for one in FOUND)),
     ]
+
+
+def _machines(results: Results) -> str:
+    """Where results come from, if not all from the same kind."""
+    machines = sorted({each.machine for each in results.values()})
+    if len(machines) < 2:
+        return ""
+    return f" The rows ran on different machines ({'; '.join(machines)}): `docs/{REPORTED}` names that of each."
 
 
 def _summary(results: Results, rows: Sequence[Row]) -> list[str]:
