@@ -63,7 +63,10 @@ def table_of_sqlite(connection, table, columns, order):
 def table_of_csv(path, columns, numbers, blobs):
     csv.field_size_limit(2**30)
     with path.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
+        reader = csv.DictReader(file)
+        if not set(columns) <= set(reader.fieldnames or ()):
+            raise ValueError(f"{path} needs the columns {', '.join(columns)}, as psql exports them.")
+        for row in reader:
             cells = {name: row[name] or None for name in columns}
             cells |= {name: row[name].replace("-", "") for name in UUIDS & row.keys()}  # as SQLite has them
             cells |= {name: int(row[name]) if row[name] else None for name in numbers}
