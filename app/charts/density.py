@@ -180,7 +180,8 @@ def _notes(data: DensityData, axis: tuple[float, float], has_usual: bool) -> str
 def _without_line(data: DensityData, axis: tuple[float, float]) -> tuple[list[str], list[str]]:
     """Of limits and thresholds that no line shows: what is drawn beyond them nevertheless, and what is not drawn."""
     (first, last), ns = axis, data.density.ns
-    tinted, beyond = [], []
+    tinted: list[str] = []
+    beyond: list[str] = []
     for each in data.score.exceedance:
         if not first <= each.threshold <= last:
             is_drawn = each.threshold > last if each.threshold < 0 else each.threshold < first
