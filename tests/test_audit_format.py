@@ -5,7 +5,9 @@ on real databases, intact and damaged."""
 import asyncio
 import hashlib
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,7 +25,7 @@ from app.services.manage_models import activate_from_command
 from app.services.verify_audit import AuditVerification, verify_audit, write_checkpoint
 from app.settings import Settings
 from tests.cli.running import tamper
-from tests.documents import DOCS, ROOT
+from tests.documents import DOCS, ROOT, blocks
 from tests.web.serving import READING, Running, bearer, create_key, publish_small, serving
 
 TOOL = ROOT / "tools" / "verify_audit.py"
@@ -115,6 +117,40 @@ def test_an_intact_audit_is_intact_for_both(audited: Settings) -> None:
     assert found.chains == 3
     assert done.returncode == 0, done
     assert done.stdout.splitlines() == [NOT_CHECKED, f"{found.records} records in {found.chains} chains: intact"]
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+def test_the_commands_of_the_document_find_an_intact_audit_intact(audited: Settings, tmp_path: Path) -> None:
+    """With the file that the document passes beside the public key, and the service's command with the same file."""
+    [block] = [block.text for block in blocks(AUDITORS) if "python3 tools/verify_audit.py" in block.text]
+    of_sqlite = [line for line in block.splitlines() if "psql" not in line and " var/" in line]
+    (tmp_path / "var").symlink_to(audited.data_dir)
+    (tmp_path / "tools").symlink_to(ROOT / "tools")
+    python, normalcy = sys.executable, Path(sys.executable).with_name("normalcy")
+    setup = [f"{normalcy} audit checkpoint --out checkpoint.jsonl", f"{normalcy} audit public-key --out public.pem"]
+    [file] = {found for line in of_sqlite for found in re.findall(r"--checkpoint (\S+)", line)}
+    own = f"{normalcy} audit verify --checkpoint {file} --public-key public.pem"
+    script = "\n".join(["set -e", *setup, *of_sqlite, own]).replace("python3", python)
+    environment = {**os.environ, "NORMALCY_DATA_DIR": str(audited.data_dir)}
+    command = [shutil.which("bash") or "bash", "-c", script]
+    done = subprocess.run(  # noqa: S603 - our own document
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert "chains: intact" in done.stdout
+    assert "Intact: " in done.stdout
+
+
+def test_the_tool_names_the_file_and_the_columns_that_it_needs(tmp_path: Path) -> None:
+    other = tmp_path / "events.csv"
+    other.write_text("at,record_id,request_id\n2026-11-15T10:30:00.123Z,1,2\n")
+    done = subprocess.run(  # noqa: S603 - our own tool
+        [sys.executable, "-I", "-S", str(TOOL), str(other)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    [exported] = re.findall(r"SELECT (.*) FROM", EXPORT)
+    columns = re.findall(r"(\w+)(?:, |$)", re.sub(r"encode\([^)]*\) AS ", "", exported))
+    assert done.stderr == f"Could not check: {other} needs the columns {', '.join(columns)}, as psql exports them.\n"
 
 
 def _hash(settings: Settings) -> None:

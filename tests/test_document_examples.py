@@ -35,8 +35,13 @@ pytestmark = pytest.mark.slow
 # Goes on until it is stopped: a test of its own.
 SERVE_YOUR_OWN = "NORMALCY_DATA_DIR=my_data NORMALCY_MODELS_DIR=my_models normalcy serve"
 TOO_LONG = ("make ", "source ", "normalcy train ", SERVE_YOUR_OWN)
-# Carries variables from one block to the next, as one terminal would.
-SHELL = "set -euo pipefail -o allexport\ntouch .variables; . ./.variables\n{block}\nexport -p > .variables\n"
+# Carries variables from one block to the next, as one terminal would: only exported ones reach programs. Those of the
+# shell itself, which are arrays or read-only, are left out.
+SHELL = """set -euo pipefail
+touch .variables; . ./.variables
+{block}
+declare -p | grep -v "^declare -[a-zA-Z]*[ar]" > .variables
+"""
 
 
 CLIENTS = ("python", "javascript")

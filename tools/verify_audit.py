@@ -57,13 +57,16 @@ def open_sqlite(path):
 
 def table_of_sqlite(connection, table, columns, order):
     for row in connection.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}"):
-        yield dict(zip(columns, row, strict=True))
+        yield lenient(dict(zip(columns, row, strict=True)))
 
 
 def table_of_csv(path, columns, numbers, blobs):
     csv.field_size_limit(2**30)
     with path.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
+        reader = csv.DictReader(file)
+        if not set(columns) <= set(reader.fieldnames or ()):
+            raise ValueError(f"{path} needs the columns {', '.join(columns)}, as psql exports them.")
+        for row in reader:
             cells = {name: row[name] or None for name in columns}
             cells |= {name: row[name].replace("-", "") for name in UUIDS & row.keys()}  # as SQLite has them
             cells |= {name: int(row[name]) if row[name] else None for name in numbers}
@@ -81,10 +84,6 @@ def lenient(row):
     return row
 
 
-def records(connection):
-    return map(lenient, table_of_sqlite(connection, "audit_records", COLUMNS, "month, chain_id, seq"))
-
-
 def imported(path):
     """psql's export in a database on disk that nobody else has, so that its rows can be read chain by chain."""
     connection = sqlite3.connect("")
@@ -99,7 +98,7 @@ def imported(path):
 def signed_rows(export, connection):
     """The rows of audit_checkpoints, from the SQLite file or from psql's export of that table."""
     if connection:
-        return map(lenient, table_of_sqlite(connection, "audit_checkpoints", SIGNED_COLUMNS, "writer, number"))
+        return table_of_sqlite(connection, "audit_checkpoints", SIGNED_COLUMNS, "writer, number")
     return table_of_csv(export, SIGNED_COLUMNS, ("number",), ("body", "signature")) if export else iter(())
 
 
@@ -121,10 +120,8 @@ def inflated(stored):
 
 
 def row_hash(previous, chain_id, seq, record_id, payload):
-    digest = hashlib.sha256(payload).digest()
-    return hashlib.sha256(
-        b"v1\0" + previous + chain_id.bytes + seq.to_bytes(8, "big") + record_id.bytes + digest
-    ).digest()
+    where = chain_id.bytes + seq.to_bytes(8, "big") + record_id.bytes
+    return hashlib.sha256(b"v1\0" + previous + where + hashlib.sha256(payload).digest()).digest()
 
 
 def is_version_1(payload):
@@ -320,18 +317,14 @@ class Signatures:
         self.hashes, self.previous = defaultdict(set), {}
 
     def add(self, row, source):
-        body = read_body(row["body"])
-        if body is None:
-            where = f"checkpoint {row.get('number')} of writer {row.get('writer')} in {source}"
-            self.problems.add(("BAD_SIGNATURE", where, "it is not a signed checkpoint"))
-            return
-        where = f"checkpoint {body['number']} of writer {body['writer']} in {source}"
-        self.hashes[source].add(hashlib.sha256(row["body"]).hexdigest())
-        columns = "writer" in row and (parse_uuid(row["writer"]), row["number"], row["kind"])
-        if columns and columns != (body["writer"], body["number"], body["kind"]):
-            problem = "its columns differ from what was signed"
-        else:
-            problem = self.keys.problem(body, row)
+        body, problem = read_body(row["body"]), "it is not a signed checkpoint"
+        named = body or row
+        where = f"checkpoint {named.get('number')} of writer {named.get('writer')} in {source}"
+        if body:
+            self.hashes[source].add(hashlib.sha256(row["body"]).hexdigest())
+            columns = "writer" in row and (parse_uuid(row["writer"]), row["number"], row["kind"])
+            is_other = columns and columns != (body["writer"], body["number"], body["kind"])
+            problem = "its columns differ from what was signed" if is_other else self.keys.problem(body, row)
         if problem:
             self.problems.add(("BAD_SIGNATURE", where, problem))
             return
@@ -351,8 +344,7 @@ class Signatures:
         if not self.valid:
             self.problems.add(("UNSIGNED", TABLE, "no checkpoint is signed by a key that was given"))
         self.found = {chain for body in self.valid if body["kind"] == "found" for chain, *_ in body["pairs"]}
-        retired = [body["pairs"] for body in self.valid if body["kind"] == "retired"]
-        self.retired = {chain: (seq, head) for pairs in retired for chain, seq, head, _ in pairs}
+        self.retired = [end for body in self.valid if body["kind"] == "retired" for end in body["pairs"]]
         self.latest, self.chains, self.closed = {}, {}, set()
         for body in self.valid:
             signed = (body["number"], body["at"])
@@ -362,9 +354,6 @@ class Signatures:
                     mine = (seq, body["number"], body["at"], body["writer"])
                     self.chains[chain] = max(self.chains.get(chain, mine), mine, key=lambda each: each[:2])
                     self.closed |= {chain} if end["closed"] else set()
-
-    def signed_seq(self, chain_id):
-        return self.chains[chain_id][0] if chain_id in self.chains else 0
 
     def chain_problem(self, chain_id, chain):
         """The damage of rows that are not signed, or a remark (without a kind), or None."""
@@ -423,31 +412,44 @@ def verify(path, export, files, keys, archives=()):
         signatures = read_signatures(signed, files, keys) if keys else None
         covered = covered_ends(files, signatures)
         add_rows(chains, audit, covered, signatures)
+    months = {}
     for archive in archives:
         with closing(imported(archive)) as retired:
-            add_rows(chains, retired, covered, signatures)
-    problems, remarks = judged(chains, covered, signatures)
+            months[archive] = add_rows(chains, retired, covered, signatures)
+    problems, remarks = judged(chains, covered, signatures, months)
     return sum(chain.rows for chain in chains.values()), len(chains), problems, remarks
 
 
 def add_rows(chains, source, covered, signatures):
-    for row in records(source):
+    """The months of the rows."""
+    months = set()
+    for row in table_of_sqlite(source, "audit_records", COLUMNS, "month, chain_id, seq"):
+        months.add(row["month"])
         chain_id = parse_uuid(row["chain_id"])
         if chain_id not in chains:
-            signed_seq = signatures.signed_seq(chain_id) if signatures else 0
+            signed_seq = signatures.chains.get(chain_id, (0,))[0] if signatures else 0
             chains[chain_id] = Chain(row["month"], covered.get(chain_id, {}), signed_seq)
         chains[chain_id].add(row)
+    return months
 
 
-def judged(chains, covered, signatures):
+def judged(chains, covered, signatures, archives):
+    """`archives`: by file, the months that it has. All chains that were retired with them must be there again."""
     of_checkpoints = sorted(signatures.problems) if signatures else []
     problems = [(kind, f"{where}, {words}") for kind, where, words in of_checkpoints]
+    ends, archived = signatures.retired if signatures else (), set().union(*archives.values())
+    missing = {chain: (seq, head) for chain, seq, head, month in ends if month not in archived}
     remarks = signatures.remarks if signatures else ["without a public key, no signature was checked"]
+    for file, months in archives.items():
+        if months:
+            remarks.append(f"archive {file} has records of {', '.join(sorted(months))}")
+        else:
+            problems.append(("VANISHED", f"archive {file}: there is no record in it"))
     for chain_id in sorted(chains.keys() | covered.keys()):
         chain = chains.get(chain_id)
         if chain is None:
             seq = max(covered[chain_id])
-            if signatures and {signatures.retired.get(chain_id)} == {(seq, head) for head in covered[chain_id][seq]}:
+            if {missing.get(chain_id)} == {(seq, head) for head in covered[chain_id][seq]}:
                 remarks.append(f"chain {chain_id} was retired with {seq} rows")
             else:
                 problems.append(("VANISHED", f"chain {chain_id}, row 1: the whole chain is missing"))
@@ -478,12 +480,10 @@ def main():
     parser.add_argument("--archive", type=Path, action="append", default=[], help="the CSV of a retired month")
     parser.add_argument("--checkpoint", type=Path, action="append", default=[])
     parser.add_argument("--public-key", type=Path, action="append", default=[])
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     try:
-        keys = Keys(arguments.public_key) if arguments.public_key else None
-        count, chains, problems, remarks = verify(
-            arguments.audit, arguments.signed, arguments.checkpoint, keys, arguments.archive
-        )
+        keys = Keys(given.public_key) if given.public_key else None
+        count, chains, problems, remarks = verify(given.audit, given.signed, given.checkpoint, keys, given.archive)
     except Exception as error:
         say(f"Could not check: {error}", sys.stderr)
         return 2

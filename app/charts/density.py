@@ -50,12 +50,11 @@ def draw_density(data: DensityData, style: ChartStyle) -> str:
     ns, density = data.density.ns, data.density.density
     first, last = _frame(data)
     within = [each for each in data.score.exceedance if first <= each.threshold <= last]
-    beyond = [each for each in data.score.exceedance if each not in within]
     has_usual = first < USUAL[1] and last > USUAL[0]
     texts = ChartTexts(
         title,
         subtitle,
-        _notes(data, beyond, has_usual),
+        _notes(data, (first, last), has_usual),
         model_caption(data.model),
         model_warning(data.model),
         [data.verdict],
@@ -71,7 +70,7 @@ def draw_density(data: DensityData, style: ChartStyle) -> str:
     hdi = data.score.hdi
     canvas.path("nc-density-fill", _under(points, box))
     canvas.path("nc-hdi-fill", _under(_between(points, x(hdi.low), x(hdi.high)), box))
-    for low, high in _beyond_limits(within, ns):
+    for low, high in _beyond_limits(data.score.exceedance, ns):
         canvas.path("nc-beyond-fill", _under(_between(points, x(low), x(high)), box))
         low, high = max(low, hdi.low), min(high, hdi.high)
         if low < high:
@@ -110,14 +109,20 @@ def _frame(data: DensityData) -> tuple[float, float]:
     return padded(min(low, *shown, high), max(low, *shown, high))
 
 
-def _beyond_limits(thresholds: Sequence[Exceedance], ns: Sequence[float]) -> Iterator[tuple[float, float]]:
-    """What lies beyond the first threshold on either side of 0, as far as there is a density."""
-    wide = [each.threshold for each in thresholds if each.threshold >= 0]
-    narrow = [each.threshold for each in thresholds if each.threshold < 0]
-    if wide and min(wide) < ns[-1]:
-        yield max(min(wide), ns[0]), ns[-1]
-    if narrow and max(narrow) > ns[0]:
-        yield ns[0], min(max(narrow), ns[-1])
+def _limits(exceedance: Sequence[Exceedance]) -> tuple[float, float]:
+    """On either side of 0 the first requested threshold; ±2 where none was requested."""
+    narrow = max((each.threshold for each in exceedance if each.threshold < 0), default=USUAL[0])
+    wide = min((each.threshold for each in exceedance if each.threshold >= 0), default=USUAL[1])
+    return narrow, wide
+
+
+def _beyond_limits(exceedance: Sequence[Exceedance], ns: Sequence[float]) -> Iterator[tuple[float, float]]:
+    """What lies beyond the limit on either side of 0, as far as there is a density, on the axis or not."""
+    narrow, wide = _limits(exceedance)
+    if wide < ns[-1]:
+        yield max(wide, ns[0]), ns[-1]
+    if narrow > ns[0]:
+        yield ns[0], min(narrow, ns[-1])
 
 
 def _between(points: Sequence[tuple[float, float]], low: float, high: float) -> list[tuple[float, float]]:
@@ -157,16 +162,37 @@ def _draw_interval(canvas: Canvas, box: Box, x: Scale, score: Score) -> None:
         canvas.circle("nc-point", x(score.expected_ns), box.bottom, 5.5)
 
 
-def _notes(data: DensityData, beyond: Sequence[Exceedance], has_usual: bool) -> str:
+def _notes(data: DensityData, axis: tuple[float, float], has_usual: bool) -> str:
     hdi = share(data.score.hdi.probability)
     notes = [f"Darker area: {hdi} HDI. Dot: expected score."]
     if has_usual:
         notes.append("Grey: about 95% of people.")
+    tinted, beyond = _without_line(data, axis)
+    if tinted:
+        notes.append(f"Orange: {', '.join(tinted)}.")
     if beyond:
-        notes.append(f"Beyond the axis: {', '.join(map(_beyond, beyond))}.")
+        notes.append(f"Beyond the axis: {', '.join(beyond)}.")
     if data.with_error is not None:
         notes.append("Dashed curve: allowing for the stated measurement error.")
     return sentences(notes)
+
+
+def _without_line(data: DensityData, axis: tuple[float, float]) -> tuple[list[str], list[str]]:
+    """Of limits and thresholds that no line shows: what is drawn beyond them nevertheless, and what is not drawn."""
+    (first, last), ns = axis, data.density.ns
+    tinted: list[str] = []
+    beyond: list[str] = []
+    for each in data.score.exceedance:
+        if not first <= each.threshold <= last:
+            is_drawn = each.threshold > last if each.threshold < 0 else each.threshold < first
+            (tinted if is_drawn else beyond).append(_beyond(each))
+    requested = {each.threshold for each in data.score.exceedance}
+    narrow, wide = _limits(data.score.exceedance)
+    if wide not in requested and wide < ns[-1]:
+        tinted.append(f"above {short(wide)}")
+    if narrow not in requested and narrow > ns[0]:
+        tinted.append(f"below {short(narrow)}")
+    return tinted, beyond
 
 
 def _description(data: DensityData) -> str:

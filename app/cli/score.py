@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.common import JsonOption, caller, counted, row_progress_bar, run, say, show
+from app.cli.common import JsonOption, caller, counted, row_progress_bar, run, say, show, warn
 from app.files import decimal_number, has_decimal_comma
 from app.schemas.fields import FieldSpec, leaves, nested, spec
 from app.schemas.requests import ScoreRequest
@@ -171,8 +171,12 @@ def _score_file(order: "FileOrder", json: bool) -> None:
             await service.poller.start()
             return await score_file(service, caller("score"), order, report)
 
-    with row_progress_bar("scoring") as report:
-        done = run(lambda settings: work(settings, report))
+    try:
+        with row_progress_bar("scoring") as report:
+            done = run(lambda settings: work(settings, report))
+    except KeyboardInterrupt:
+        warn("normalcy: Stopped. Parts that are finished are saved: run the same command again to go on from there.")
+        raise
 
     def people() -> None:
         say(f"Scored {done.succeeded} of {counted(done.rows, 'measurement')} into {order.out}.")

@@ -284,7 +284,24 @@ def test_the_share_beyond_the_limit_is_tinted() -> None:
     across, svg = tinted(middle)
     assert min(across) == points_of(svg, "nc-threshold")[0][0]
     assert max(across) == max(x for x, _ in points_of(svg, "nc-density-fill"))
-    assert tinted(-20.0)[0] == tinted(20.0)[0] == []
+    assert tinted(20.0)[0] == []
+
+
+@pytest.mark.parametrize("thresholds", [(2.0,), (2.0, -2.0), (-2.0,)])
+@pytest.mark.parametrize("diameter_mm", [10.0, 15.0, 58.0, 120.0])
+def test_all_of_a_score_far_beyond_the_limit_is_tinted_wherever_the_axis_ends(
+    diameter_mm: float, thresholds: tuple[float, ...]
+) -> None:
+    _, found, density = scored(diameter_mm)
+    is_wide = diameter_mm > 50
+    assert found.hdi.low > 2 if is_wide else found.hdi.high < -2
+    exceedance = tuple(Exceedance(each, float(is_wide), float(not is_wide)) for each in thresholds)
+    svg = draw_density(replace(density, score=replace(found, exceedance=exceedance)), ChartStyle())
+    assert points_of(svg, "nc-beyond-fill") == points_of(svg, "nc-density-fill")
+    assert points_of(svg, "nc-beyond-hdi-fill") == points_of(svg, "nc-hdi-fill")
+    limit, beyond = (2.0, "above 2") if is_wide else (-2.0, "below −2")
+    drawn = re.sub(r"Beyond the axis: [^.]*\.", "", visible(svg))
+    assert (f">99% {beyond}" if limit in thresholds else f"Orange: {beyond}.") in drawn
 
 
 def test_pictures_beside_each_other_have_plots_of_one_height() -> None:

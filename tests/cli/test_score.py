@@ -1,8 +1,10 @@
 import csv
 import hashlib
 import json
+import os
 import re
 import shutil
+import signal
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +16,8 @@ from app.formats.score_table import ERROR_COLUMNS, KNOWN, SCORE_COLUMNS
 from app.formats.table_files import read_table
 from app.schemas.fields import leaves, spec
 from app.schemas.requests import ScoreRequest
-from app.services.score_file import parts
+from app.services.score_file import parts, run
+from app.services.score_file.run import Counter
 from app.settings import Settings
 from tests.cli.running import READING, Done, Normalcy
 from tests.cli.test_audit import audit_blocked
@@ -257,6 +260,26 @@ class TestFile:
             for k in range(2)
         }
         assert len(digests) == 1
+
+    def test_an_interrupted_run_says_that_it_can_go_on(
+        self, alone: Normalcy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(*arguments: Any) -> None:
+            [counter] = [each for each in arguments if isinstance(each, Counter)]
+            os.kill(os.getpid(), signal.SIGINT)
+            assert counter.is_stopped.wait(60)
+
+        source, out = write(tmp_path / "in.csv", GOOD), tmp_path / "out.csv"
+        with monkeypatch.context() as patched:
+            patched.setattr(run, "_score_and_assemble", interrupted)
+            done = alone("score", "--in", str(source), "--out", str(out))
+        assert (done.code, done.out) == (130, "")
+        assert done.err == (
+            "normalcy: Stopped. Parts that are finished are saved: run the same command again to go on from there.\n"
+        )
+        assert (tmp_path / "out.csv.parts").is_dir()
+        assert alone("score", "--in", str(source), "--out", str(out)).code == 0
+        assert len(table(out)) == 1
 
     def test_blocks_keep_the_order_and_lose_nothing(
         self, alone: Normalcy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import text
@@ -140,6 +140,17 @@ async def test_a_retired_month_is_missed_by_nobody_and_its_archive_verifies(audi
     keys = TOOL.Keys([audit.auditor.folder / "public.pem"])
     records, _, problems, _ = TOOL.verify(*tables, [audit.auditor.copy], keys, [archive])
     assert (records > month.records, problems) == (True, [])
+    whole = archive.read_text()
+    for chain_id in {line.split(",")[1] for line in whole.splitlines()[1:]}:
+        archive.write_text("".join(line for line in whole.splitlines(keepends=True) if f",{chain_id}," not in line))
+        [(kind, words)] = TOOL.verify(*tables, [audit.auditor.copy], keys, [archive])[2]
+        assert (kind, words) == ("VANISHED", f"chain {UUID(chain_id)}, row 1: the whole chain is missing")
+    archive.write_text(whole.splitlines(keepends=True)[0])
+    _, _, [(kind, words)], remarks = TOOL.verify(*tables, [audit.auditor.copy], keys, [archive])
+    assert (kind, words) == ("VANISHED", f"archive {archive}: there is no record in it")
+    assert sum("was retired with" in remark for remark in remarks) == month.chains
+    archive.write_text(whole)
+    assert f"archive {archive} has records of {MONTH}" in TOOL.verify(*tables, [audit.auditor.copy], keys, [archive])[3]
     archive.write_text(archive.read_text().replace(",loopback,", ",somebody,", 1).replace(",tests,", ",somebody,", 1))
     archive.write_text(re.sub(r"(?m)^(2020-01,[^,]*,2,.*)\n", "", archive.read_text(), count=1))
     assert {kind for kind, _ in TOOL.verify(*tables, [audit.auditor.copy], keys, [archive])[2]} & {"GAP", "TRUNCATED"}

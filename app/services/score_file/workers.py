@@ -1,6 +1,7 @@
 """Where parts are scored: in this process, in others of this machine, or on a Dask cluster. Receipts come in order."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -110,7 +111,9 @@ def local_processes(count: int) -> Iterator[Processes]:
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for its next part forever."""
+    """A worker whose parent was killed would wait for its next part forever. Ctrl-C is for the parent alone: the worker
+    finishes its part."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def wait() -> None:
         parent = parent_process()
