@@ -10,7 +10,7 @@ from tests.fuzz.judge import describe, faults
 from tests.fuzz.wire import Answer, Wire
 
 CONNECTIONS = 8  # far below what fills a queue
-TRIES = 5  # on a busy machine a record may take too long: a response that says so is followed by another try
+TRIES = 10  # on a busy machine a record may take too long: a response that says so is followed by another try
 SHOWN = 20
 
 

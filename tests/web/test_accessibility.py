@@ -47,7 +47,6 @@ def test_every_state_of_the_calculator(
     [
         ("/guide", "main table"),
         ("/models/SoV/1.0.0", "main table"),
-        ("/models/SoV/9.0.0", "#state:has-text('nknown')"),
         ("/nothing", "main a"),
     ],
 )
