@@ -136,4 +136,21 @@ FOUND = (
         "15f6771",
         "python -m pytest tests/web/test_floods.py -k one_instant",
     ),
+    Found(
+        "An activation accepted a version in memory whose files were damaged or gone: the site was not served after the "
+        "next start.",
+        "29b9c00",
+        "python -m pytest tests/web/test_activation.py -k spoilt",
+    ),
+    Found(
+        "`normalcy score --in` turned whole numbers in a Parquet column of ids into floating-point numbers: different "
+        "patients could get the same id.",
+        "4cd46f5",
+        "python -m pytest tests/cli/test_score.py tests/formats/test_score_table.py",
+    ),
+    Found(
+        "The independent verifier found a retired month intact if whole chains were missing from its archive.",
+        "78d14c9",
+        "python -m pytest tests/services/test_retire_months.py",
+    ),
 )
