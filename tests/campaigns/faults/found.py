@@ -137,8 +137,8 @@ FOUND = (
         "python -m pytest tests/web/test_floods.py -k one_instant",
     ),
     Found(
-        "An activation accepted a version in memory whose files were damaged or gone: the site was not served after the "
-        "next start.",
+        "An activation accepted a version in memory whose files were damaged or gone: the site was not served after "
+        "the next start.",
         "29b9c00",
         "python -m pytest tests/web/test_activation.py -k spoilt",
     ),
