@@ -1,18 +1,26 @@
 """The SQLite file: one serving process, a local disk, and one thread that writes."""
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from app.database.sqlite import OneThread, check_local_folder, serve_lock
+from app.database.checkpoints import CheckpointRow
+from app.database.engine import open_database
+from app.database.migrate import upgrade
+from app.database.sqlite import MOVE_SECONDS, LogMover, OneThread, check_local_folder, serve_lock, set_pragmas
 from app.errors import AlreadyServing, DatabaseNotReady
+from app.settings import load_settings
 
 SOON = 5.0  # seconds
+MOVER = "audit-sqlite-log"
 HOLDER = """
 import sys, time
 from pathlib import Path
@@ -109,3 +117,67 @@ def test_work_that_ends_after_its_event_loop_does_not_end_the_thread(thread: One
         asyncio.run(thread.run(released.wait, 0.01))
     released.set()
     assert asyncio.run(thread.run(lambda: "alive", SOON)) == "alive"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Path]:
+    """A database that somebody else has open, so that nothing is moved because it is closed."""
+    file = tmp_path / "normalcy.sqlite3"
+    connection = sqlite3.connect(file, isolation_level=None)
+    set_pragmas(connection)
+    connection.execute("CREATE TABLE t (word TEXT)")
+    yield file
+    connection.close()
+
+
+def commit(file: Path, word: str) -> None:
+    connection = sqlite3.connect(file, isolation_level=None)
+    connection.execute("INSERT INTO t VALUES (?)", (word,))
+    connection.close()
+
+
+def arrives(file: Path, word: str, seconds: float = SOON) -> bool:
+    """Whether it comes into the file itself in time, whatever the write-ahead log holds."""
+    until = time.monotonic() + seconds
+    while word.encode() not in file.read_bytes():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_what_was_committed_moves_from_the_log_into_the_file_without_the_writer(file: Path) -> None:
+    mover = LogMover(file)
+    commit(file, "first")
+    assert not arrives(file, "first", seconds=0.5)  # nobody said so
+    for word in ("second", "third"):
+        commit(file, word)
+        mover.committed()
+        assert arrives(file, word)
+    mover.end()
+    commit(file, "last")
+    mover.committed()
+    assert not arrives(file, "last", seconds=0.5)
+
+
+def test_a_file_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
+    mover = LogMover(tmp_path / "normalcy.sqlite3")
+    mover.committed()
+    time.sleep(3 * MOVE_SECONDS)
+    mover.end()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.anyio
+async def test_every_commit_of_the_audit_is_moved_and_no_log_stays_behind(tmp_path: Path) -> None:
+    database = open_database(load_settings({"NORMALCY_DATA_DIR": str(tmp_path)}))
+    await upgrade(database)
+    before = set(threading.enumerate())
+    appender = database.appender()
+    await appender.connect()
+    await database.close()
+    await appender.append([], [CheckpointRow(UUID(int=1), 1, "test", b"body", b"signature-of-this-row")])
+    assert await asyncio.to_thread(arrives, database.file, "signature-of-this-row")
+    await appender.close()
+    assert MOVER not in {thread.name for thread in set(threading.enumerate()) - before}  # else it may use the log
+    assert [each.name for each in tmp_path.iterdir()] == [database.file.name]
