@@ -325,8 +325,8 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
 
 def setting_warnings(environ: Mapping[str, str], settings: Settings) -> list[str]:
     """What a service may start with, but its operator should look at. Never contains a value."""
-    given = _given(environ, [])
-    files = {name: given.get(name, "") for name in (f"{setting.name}_FILE" for setting in TABLE if setting.secret)}
+    given = _given(environ, []) | {ENV_FILE: environ.get(ENV_FILE, "")}
+    files = {name: given.get(name, "") for name in (ENV_FILE, *(f"{one.name}_FILE" for one in TABLE if one.secret))}
     found = [
         f"The file that {name} names can be read by every user of this machine."
         for name, file in files.items()

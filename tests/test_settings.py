@@ -206,16 +206,17 @@ def test_a_good_password_or_another_credential_is_accepted_without_a_warning(url
     assert setting_warnings({}, load_settings({"NORMALCY_DATABASE_URL": url})) == []
 
 
+@pytest.mark.parametrize("name", ["NORMALCY_SUBJECT_KEY_FILE", "NORMALCY_ENV_FILE"])
 @pytest.mark.parametrize(("mode", "warns"), [(0o400, False), (0o440, False), (0o640, False), (0o444, True)])
-def test_a_mounted_secret_that_everybody_can_read_is_a_warning(mode: int, warns: bool) -> None:
-    with TemporaryDirectory() as name:  # of pytest's own folders, those above are closed to others
-        folder, file = Path(name), Path(name) / "key"
+def test_a_mounted_secret_that_everybody_can_read_is_a_warning(name: str, mode: int, warns: bool) -> None:
+    with TemporaryDirectory() as private:  # of pytest's own folders, those above are closed to others
+        folder, file = Path(private), Path(private) / "key"
         folder.chmod(0o755)
-        file.write_text("kkkabcdefgh" * 3)
+        file.write_text("kkkabcdefgh" * 3 if name.startswith("NORMALCY_SUBJECT") else "NORMALCY_PORT=8001")
         file.chmod(mode)
-        given = {"NORMALCY_SUBJECT_KEY_FILE": str(file)}
+        given = {name: str(file)}
         found = setting_warnings(given, load_settings(given))
-        expected = "The file that NORMALCY_SUBJECT_KEY_FILE names can be read by every user of this machine."
+        expected = f"The file that {name} names can be read by every user of this machine."
         assert found == ([expected] if warns else [])
         folder.chmod(0o700)  # nobody else gets there
         assert setting_warnings(given, load_settings(given)) == []

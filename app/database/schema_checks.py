@@ -20,7 +20,7 @@ from app.database.appender import check_durability_sync
 from app.database.engine import Database
 from app.database.migrate import partitions_ahead, pending_migrations
 from app.database.sqlite import check_local_folder
-from app.database.tables import activations, api_keys, audit_checkpoints, audit_records, data_keys, metadata
+from app.database.tables import metadata
 from app.errors import DatabaseNotReady, NotDurable, PendingMigrations
 
 # The append-only tables, and when a new row has the key of an existing one.
@@ -193,9 +193,9 @@ def _check_durability(connection: Connection) -> None:
 
 
 def _check_keys(connection: Connection) -> None:
-    """Without them two writers of one chain could both commit, an id could name two rows, and an activation could have
-    no record."""
-    for table in (audit_records, audit_checkpoints, activations, api_keys, data_keys):
+    """Without them two writers of one chain could both commit, an id could name two rows, an activation could have no
+    record, and requests with an Idempotency-Key would fail."""
+    for table in metadata.tables.values():
         key = inspect(connection).get_pk_constraint(table.name)["constrained_columns"]
         if key != list(table.primary_key.columns.keys()):
             raise DatabaseNotReady(f"The table {table.name} has lost its primary key.")

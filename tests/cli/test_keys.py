@@ -74,6 +74,7 @@ def test_making_and_revoking_a_key_is_recorded_once_each_and_verified(normalcy: 
     assert normalcy("audit", "verify").code == 0
 
 
+@pytest.mark.req("REQ-172")
 @pytest.mark.parametrize(("option", "days"), [((), 7), (("--overlap-days", 0), 0), (("--overlap-days", 90), 30)])
 def test_a_rotated_key_has_a_successor_with_its_rights_and_lives_for_the_overlap(
     normalcy: Normalcy, settings: Settings, option: tuple[object, ...], days: int

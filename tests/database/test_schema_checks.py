@@ -58,7 +58,7 @@ POSTGRES_DAMAGE = [
     *(f"ALTER TABLE {table} SET UNLOGGED" for table in ("audit_checkpoints", "activations", "api_keys", "data_keys")),
     *(
         f"ALTER TABLE {table} DROP CONSTRAINT {table}_pkey"
-        for table in ("audit_checkpoints", "activations", "api_keys", "data_keys")
+        for table in ("audit_checkpoints", "activations", "api_keys", "data_keys", "key_uses", "idempotent_answers")
     ),
 ]
 SQLITE_DAMAGE = [

@@ -81,6 +81,7 @@ INCIDENTS: dict[str, tuple[dict[str, str], int]] = {
     "NormalcyCheckpointLate": ({'normalcy_checkpoint_age_seconds{instance="a"}': "59x47 60+15x120"}, 10),
     "NormalcyCheckpointFailures": ({'normalcy_checkpoint_failures_total{instance="a"}': "0x47 1x120"}, 1),
     "NormalcyAuditChainsLost": (warning("audit_chains_lost"), 1),
+    "NormalcyAuditNotVerified": (warning("audit_not_verified"), 17),
     "NormalcyPartitionsRunOut": (warning("partitions_run_out"), 1),
     "NormalcyModelMismatch": (
         {

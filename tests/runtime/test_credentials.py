@@ -99,6 +99,7 @@ def uses_of(database: Database, used: list[tuple[NewKey, datetime]]) -> KeyUses:
 
 
 @pytest.mark.anyio
+@pytest.mark.req("REQ-172")
 async def test_the_latest_use_of_a_key_is_saved_whichever_process_saw_it(database: Database) -> None:
     first, second = make_key("a", ["score"], NOW), make_key("b", ["score"], NOW)
     minutes = [NOW + timedelta(minutes=number) for number in range(4)]

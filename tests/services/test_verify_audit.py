@@ -27,6 +27,7 @@ def codes(running: Running) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.req("REQ-156")
 def test_an_audit_is_intact_until_somebody_tampers_with_it(settings: Settings, models_dir: Path) -> None:
     with serving(settings, models_dir) as running:
         assert metrics(running)['normalcy_audit_verification{outcome="pending"}'] == 1

@@ -1,10 +1,12 @@
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 from sqlalchemy import text
 
@@ -26,6 +28,7 @@ ONCE = {"Idempotency-Key": "5f8f1c1e-6a5b-4c62-9d0f-0c8d3b6f2a11"}
 STUDY = {**MAN, "measurements": [{"site": "SoV", "diameter_mm": 41}, {"site": "AA", "diameter_mm": 37}]}
 
 
+@pytest.mark.req("REQ-170")
 def test_a_repeated_request_gets_the_first_answer_and_no_second_score_record(running: Running) -> None:
     first = running.score(headers=ONCE | {"X-Request-ID": "first"})
     again = running.score(headers=ONCE | {"X-Request-ID": "again"})
@@ -45,6 +48,7 @@ def test_a_study_is_answered_once_too(running: Running) -> None:
     assert len(running.records("score")) == 2
 
 
+@pytest.mark.req("REQ-170")
 def test_another_body_or_address_with_the_same_key_is_refused(running: Running) -> None:
     assert running.score(headers=ONCE).status_code == 200
     for body, path in (({**READING, "diameter_mm": 42}, SCORE), (READING, "/v1/sites/AA/score")):
@@ -81,6 +85,26 @@ def test_another_replica_has_the_answer_too(settings: Settings, models_dir: Path
         again = running.score(headers=ONCE)
         assert again.content == first.content
         assert again.headers["Idempotent-Replayed"] == "true"
+
+
+@pytest.mark.req("REQ-170")
+def test_of_many_at_once_at_two_replicas_one_is_scored(settings: Settings, models_dir: Path, tmp_path: Path) -> None:
+    if not settings.database_url:
+        pytest.skip("an embedded database has one process")
+    key = create_key(settings, ["score", "audit:read"])
+    with ExitStack() as stack, ThreadPoolExecutor(8) as threads:
+        replicas = [
+            stack.enter_context(serving(replace(settings, data_dir=tmp_path / name), models_dir)) for name in ("a", "b")
+        ]
+
+        def send(number: int) -> httpx.Response:
+            return replicas[number % 2].score(headers={"Idempotency-Key": f"{number // 8}", **bearer(key)})
+
+        for first in range(0, 80, 8):
+            answers = list(threads.map(send, range(first, first + 8)))
+            assert {answer.status_code for answer in answers} <= {200, 409}
+            assert len({answer.content for answer in answers if answer.status_code == 200}) == 1
+        assert len(replicas[0].records("score")) == 10
 
 
 def test_an_error_frees_the_key(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:

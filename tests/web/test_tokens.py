@@ -120,6 +120,7 @@ def test_a_wrong_issuers_file_refuses_the_start(settings: Settings, models_dir: 
         pass
 
 
+@pytest.mark.req("REQ-171")
 def test_a_token_for_one_use_is_accepted_once(settings: Settings, models_dir: Path, keys: KeyServer) -> None:
     with serving(with_issuer(settings, f'jwks_url = "{keys.url}"', one_time=True), models_dir) as running:
         once = bearer(token(jti="call-1"))
