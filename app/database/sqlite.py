@@ -9,6 +9,7 @@ import fcntl
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -59,14 +60,17 @@ def set_pragmas(connection: Executes) -> None:
 
 def empty_log(path: Path) -> bool:
     """Move everything from the write-ahead log to the file. False: somebody is reading or writing."""
-    connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
-    try:
-        [busy, *_] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    except sqlite3.Error:
-        return False
-    finally:
-        connection.close()
-    return not busy
+    ends = time.monotonic() + BUSY_SECONDS
+    with (
+        closing(sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS)) as connection,
+        suppress(sqlite3.Error),
+    ):
+        while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            if time.monotonic() > ends:
+                return False
+            time.sleep(0.01)  # for a `LogMover` SQLite does not wait by itself
+        return True
+    return False
 
 
 @contextmanager
@@ -181,11 +185,14 @@ class LogMover:
         self._thread.join(STATEMENT_SECONDS)
 
     def _run(self) -> None:
-        while not self._ended.wait(MOVE_SECONDS):
-            self._committed.wait()
-            self._committed.clear()
-            with suppress(sqlite3.Error), closing(sqlite3.connect(self._uri, uri=True, timeout=0)) as connection:
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        self._committed.wait()  # before that there may be no file
+        with suppress(sqlite3.Error), closing(sqlite3.connect(self._uri, uri=True, timeout=0)) as connection:
+            while not self._ended.is_set():
+                self._committed.clear()
+                with suppress(sqlite3.Error):
+                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                self._ended.wait(MOVE_SECONDS)
+                self._committed.wait()
 
 
 class SqliteAppender:

@@ -15,7 +15,15 @@ import pytest
 from app.database.checkpoints import CheckpointRow
 from app.database.engine import open_database
 from app.database.migrate import upgrade
-from app.database.sqlite import MOVE_SECONDS, LogMover, OneThread, check_local_folder, serve_lock, set_pragmas
+from app.database.sqlite import (
+    MOVE_SECONDS,
+    LogMover,
+    OneThread,
+    check_local_folder,
+    empty_log,
+    serve_lock,
+    set_pragmas,
+)
 from app.errors import AlreadyServing, DatabaseNotReady
 from app.settings import load_settings
 
@@ -158,6 +166,17 @@ def test_what_was_committed_moves_from_the_log_into_the_file_without_the_writer(
     commit(file, "last")
     mover.committed()
     assert not arrives(file, "last", seconds=0.5)
+
+
+def test_the_log_can_be_emptied_while_it_is_moved(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite refuses this at once while another connection moves the log, however long it may wait."""
+    monkeypatch.setattr("app.database.sqlite.MOVE_SECONDS", 0)
+    mover = LogMover(file)
+    for number in range(200):
+        commit(file, f"{number}")
+        mover.committed()
+        assert empty_log(file)
+    mover.end()
 
 
 def test_a_file_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
