@@ -186,7 +186,11 @@ class _Report:
                 code, message = GIVEN_IN_CM, f"{message} Was it given in cm?"
         elif field.name in (HEIGHT.field, WEIGHT.field):
             person = self._person(location)
-            mistakes = body_mistakes(_number(person, HEIGHT), _number(person, WEIGHT))
+            height_cm, weight_kg = _number(person, HEIGHT), _number(person, WEIGHT)
+            mistakes = body_mistakes(height_cm, weight_kg)
+            if not mistakes and code == "out_of_range":  # nothing explains both, but perhaps this one by itself
+                alone = (height_cm, math.nan) if field.name == HEIGHT.field else (math.nan, weight_kg)
+                mistakes = body_mistakes(*alone)
             if code == "implausible_bmi":
                 message = f"{HEIGHT.field} and {WEIGHT.field} must give a body mass index {span(BMI)}."
                 location = (*location[:-1], mistakes[0].field if len(mistakes) == 1 else location[-1])

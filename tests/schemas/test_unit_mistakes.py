@@ -65,6 +65,22 @@ def test_the_likely_explanation_is_asked_about(height: float, weight: float, hin
     assert all(hint in error.message for hint in hints)
 
 
+@pytest.mark.parametrize(
+    ("height", "weight", "codes"),
+    [
+        (1.76, -84, ["given_in_m", "out_of_range"]),
+        (1.76, 1000, ["given_in_m", "out_of_range"]),
+        (1.76, 700, ["given_in_m", "given_in_pounds"]),
+        (1.76, 2, ["given_in_m"]),
+        (0, 400, ["out_of_range", "given_in_pounds"]),
+    ],
+)
+def test_what_nothing_explains_together_is_explained_by_itself(height: float, weight: float, codes: list[str]) -> None:
+    errors = score_errors(body(height, weight))
+    assert [error.code for error in errors] == codes
+    assert [error.message.count("?") for error in errors] == [code.startswith("given") for code in codes]
+
+
 @pytest.mark.parametrize("inches", range(58, 78))
 @pytest.mark.parametrize("body_mass_index", [18.5, 22.0, 27.0, 33.0])
 def test_an_adult_in_inches_and_pounds_gets_this_one_hint(inches: int, body_mass_index: float) -> None:
