@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 group = typer.Typer(help="Create, list, rotate and revoke API keys.", no_args_is_help=True)
 
 KeyIdArgument = Annotated[str, typer.Argument(help="The id of the key.")]
+NO_KEY = (
+    "No API key exists. Unless issuers of tokens are configured, requests are accepted from this machine only, without a "
+    "key."
+)
 NEVER_EXPIRES = "Warning: this key never expires. If it leaks, it can be used until it is revoked."
 
 
@@ -65,13 +69,14 @@ def list_all(json: JsonOption = False) -> None:
     A running service writes the time of the last use once a minute.
     """
     from app.clock import utc_now
-    from app.services.manage_keys import list_keys
+    from app.runtime.poller import DELETED
+    from app.services.manage_keys import keys_were_deleted, list_keys
 
     keys = [_describe(key, utc_now()) | {"last_used_at": last_used} for key, last_used in run(list_keys)]
 
     def print_text() -> None:
         if not keys:
-            say("No API key exists: requests are accepted from this machine only, without a key.")
+            say(DELETED if run(keys_were_deleted) else NO_KEY)
             return
         successors = {key["replaces"]: key["key_id"] for key in keys}
         table = Table("id", "name", "scopes", "created", "expires", "last used", "state")

@@ -6,6 +6,7 @@ from datetime import timedelta
 from app.audit import changes
 from app.clock import utc_now
 from app.database import keys
+from app.database.checkpoints import may_read_audit
 from app.database.keys import ApiKey, NewKey, make_key
 from app.runtime.command import command_change, command_database, require_database
 from app.settings import Settings
@@ -35,6 +36,12 @@ async def revoke_key(settings: Settings, by: str, key_id: str) -> ApiKey:
     require_database(settings)
     async with command_change(settings, "keys revoke") as change:
         return await changes.revoke_key(change, key_id, by, utc_now())
+
+
+async def keys_were_deleted(settings: Settings) -> bool:
+    """Whether the audit has the record of a key: then the service requires a credential, although no key exists."""
+    async with command_database(settings) as database, database.reading() as connection:
+        return await may_read_audit(connection) and await changes.has_key_on_record(connection)
 
 
 async def list_keys(settings: Settings) -> list[tuple[ApiKey, str | None]]:

@@ -56,6 +56,15 @@ def test_a_list_announces_what_expires_within_30_days(normalcy: Normalcy) -> Non
     assert normalcy("keys", "list").out.count("soon") == 1
 
 
+def test_a_list_without_keys_says_whether_there_were_any(normalcy: Normalcy, settings: Settings) -> None:
+    normalcy(*CREATE)
+    assert "deleted" not in normalcy("keys", "list").out
+    tamper(settings, "DELETE FROM key_uses")
+    tamper(settings, "DELETE FROM api_keys")
+    done = normalcy("keys", "list")
+    assert (done.code, "somebody deleted them" in done.out) == (0, True)
+
+
 def test_making_and_revoking_a_key_is_recorded_once_each_and_verified(normalcy: Normalcy, settings: Settings) -> None:
     made = normalcy(*CREATE, "--json").json
     for _ in range(2):  # the second time changes nothing
