@@ -19,8 +19,8 @@ group = typer.Typer(help="Create, list, rotate and revoke API keys.", no_args_is
 
 KeyIdArgument = Annotated[str, typer.Argument(help="The id of the key.")]
 NO_KEY = (
-    "No API key exists. Unless issuers of tokens are configured, requests are accepted from this machine only, without a "
-    "key."
+    "No API key exists. Unless issuers of tokens are configured, requests are accepted from this machine only, without "
+    "a key."
 )
 NEVER_EXPIRES = "Warning: this key never expires. If it leaks, it can be used until it is revoked."
 
