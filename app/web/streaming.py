@@ -21,12 +21,21 @@ from app.web.security import refuse_revoked_key
 
 Json = dict[str, Any]
 
-IDLE_DEADLINE = "idle_deadline"  # in the scope: a function of the protocol, see `app.web.server`
+BODY_DEADLINE = "body_deadline"  # in the scope: a function of the protocol, see `app.web.server`
 
 
 def use_idle_deadline(request: Request) -> None:
     """From now on the body may take any time, as long as it keeps arriving."""
-    request.scope.get(IDLE_DEADLINE, lambda: None)()
+    _set_deadline(request, None)
+
+
+def use_deadline(request: Request, seconds: float) -> None:
+    """The whole request may take so long to arrive."""
+    _set_deadline(request, seconds)
+
+
+def _set_deadline(request: Request, seconds: float | None) -> None:
+    request.scope.get(BODY_DEADLINE, lambda seconds: None)(seconds)
 
 
 async def chunks(request: Request) -> AsyncIterator[bytes]:
