@@ -87,7 +87,7 @@ def _media_type(request: Request) -> str:
 
 
 async def _json(runtime: Runtime, caller: Caller, request: Request) -> Response:
-    body = await whole_body(request, MAX_BODY_BYTES, problems.BATCH_TOO_LARGE)
+    body = await whole_body(request, MAX_BODY_BYTES, problems.BATCH_TOO_LARGE, chunks_while_admitted)
     gone = asyncio.ensure_future(request.receive())  # returns when the client disconnects, or never
     try:
         parts = await service.score_json(runtime, caller, body, gone.done)
