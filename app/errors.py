@@ -142,6 +142,11 @@ class TooManyBatches(NormalcyError):
         super().__init__("Too many batches are in progress. Try again when one of them has ended.")
 
 
+class TooManyTokens(NormalcyError):
+    def __init__(self) -> None:
+        super().__init__("An issuer's callers use more tokens for one use than can be remembered. Try again shortly.")
+
+
 class InvalidArtefact(NormalcyError):
     def __init__(self, file: str, reason: str) -> None:
         super().__init__(f"{file}: {reason}")

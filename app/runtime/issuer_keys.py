@@ -4,6 +4,9 @@ A set is read again every ten minutes, and when a token names a key that is not 
 most every ten seconds. If that fails the last set stays in use. Keys come from the configured place only, never from a
 token.
 
+A read has a thread of its own. Neither the look-up of a host name nor an answer that arrives a letter at a time can be
+stopped, so it may hang: then this issuer's keys are not read again until it ends, and nothing else waits for it.
+
 A key has its algorithm: the one that its set names, or those of its type. So a token cannot choose another one.
 """
 
@@ -11,8 +14,11 @@ import asyncio
 import http.client
 import math
 import ssl
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -57,6 +63,7 @@ class IssuerKeys:
         self._content = b""
         self._read_at = self._tried_at = -math.inf
         self._reading: asyncio.Task[None] | None = None
+        self._thread: Future[bytes] | None = None  # of the last read, which may go on after its time is over
         self._log = structlog.get_logger("issuers")
 
     @property
@@ -91,8 +98,7 @@ class IssuerKeys:
 
     async def _read(self) -> None:
         try:
-            async with asyncio.timeout(FETCH_SECONDS):
-                content = await asyncio.to_thread(_content, self.issuer)
+            content = await self._read_content()
             if content != self._content:  # otherwise the same object, so that verified tokens stay verified
                 self.keys = read_key_set(content)
                 self._content = content
@@ -104,6 +110,13 @@ class IssuerKeys:
             self._read_at, self.has_failed = self._clock(), False
         finally:
             self._reading = None
+
+    async def _read_content(self) -> bytes:
+        if self._thread is not None and not self._thread.done():
+            raise UnusableKeySet("the attempt before is still waiting for the issuer")
+        self._thread = _start_thread(partial(_content, self.issuer))
+        async with asyncio.timeout(FETCH_SECONDS):
+            return await asyncio.wrap_future(self._thread)
 
 
 def read_key_set(content: bytes) -> Keys:
@@ -148,6 +161,23 @@ def _signing_key(entry: dict[str, Any]) -> SigningKey | None:
     return SigningKey(public, frozenset(algorithms)) if algorithms else None
 
 
+def _start_thread(work: Callable[[], bytes]) -> Future[bytes]:
+    """In a daemon thread: a process that ends does not wait for it, as it would for the threads of an executor."""
+    future: Future[bytes] = Future()
+    future.set_running_or_notify_cancel()  # so that it cannot be cancelled, and always ends with the thread
+    threading.Thread(target=_run, args=(work, future), name="issuer keys", daemon=True).start()
+    return future
+
+
+def _run(work: Callable[[], bytes], future: Future[bytes]) -> None:
+    try:
+        future.set_result(work())
+    except BaseException as error:  # noqa: BLE001 - for the one who waits for it
+        future.set_exception(error)
+    finally:
+        del future  # otherwise it holds an exception that holds this frame, which holds it
+
+
 def _content(issuer: Issuer) -> bytes:
     content = Path(issuer.jwks_file).read_bytes() if issuer.jwks_file else _fetch(issuer)
     if len(content) > MAX_SET_BYTES:
@@ -167,14 +197,14 @@ def _fetch(issuer: Issuer) -> bytes:
         connection.request(
             "GET", url._replace(scheme="", netloc="").geturl() or "/", headers={"Accept": "application/json"}
         )
-        response = connection.getresponse()
-        if response.status != OK:
-            raise UnusableKeySet(f"the issuer answered {response.status}")
-        content = b""
-        while part := response.read1(MAX_SET_BYTES):
-            content += part
-            if len(content) > MAX_SET_BYTES or time.monotonic() > deadline:
-                raise UnusableKeySet("it is too large or arrives too slowly")
-        return content
+        with connection.getresponse() as response:
+            if response.status != OK:
+                raise UnusableKeySet(f"the issuer answered {response.status}")
+            content = b""
+            while part := response.read1(MAX_SET_BYTES):
+                content += part
+                if len(content) > MAX_SET_BYTES or time.monotonic() > deadline:
+                    raise UnusableKeySet("it is too large or arrives too slowly")
+            return content
     finally:
         connection.close()

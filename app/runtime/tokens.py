@@ -3,7 +3,8 @@
 The library verifies signatures; which key and which algorithm it uses is decided here, from the issuer's own key set.
 `jku`, `x5u`, `x5c` and `jwk` in the header of a token are ignored, and no symmetric algorithm is known at all.
 
-A verified token is remembered by its hash until it expires or its issuer's keys change.
+A verified token is remembered by its hash until it expires or its issuer's keys change. A token for one use is used
+when its request is within its caller's rate, so that a caller that is asked to wait can send it again.
 """
 
 import base64
@@ -23,12 +24,13 @@ from app.formats import strict_json
 from app.runtime.credentials import Principal
 from app.runtime.issuer_keys import IssuerKeys, Keys, SigningKey
 from app.runtime.issuers import ALGORITHMS, Issuer, is_one_word
+from app.runtime.used_tokens import UsedTokens
 
 LEEWAY_SECONDS = 60.0  # clocks differ
 MAX_ONE_TIME_SECONDS = 300.0  # how long ahead a token for one use may expire: so long its use is remembered
 MAX_TOKEN_LENGTH = 8 * 1024  # characters
 MAX_SUBJECT_LENGTH, MAX_PERSON_LENGTH = 255, 120  # with the issuer they must fit into a record's principal
-MAX_REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000  # verified ones; the rest is verified again
 TYPES = {"jwt", "at+jwt", "application/at+jwt"}
 TOKEN = re.compile(r"[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]{2,}", re.ASCII)
 
@@ -48,6 +50,7 @@ class TokenRefusal(StrEnum):
     NOT_YET_VALID = "token_not_yet_valid"
     CLAIMS = "token_claims"
     REPLAYED = "token_replayed"
+    MEMORY_FULL = "token_memory_full"  # too many of the issuer's tokens for one use are remembered: 503
 
 
 class TokenRefused(Exception):
@@ -61,7 +64,7 @@ class VerifiedToken(NamedTuple):
     issuer: IssuerKeys
     keys: Keys  # with which it was verified
     expires: float  # UNIX time, with the leeway
-    token_id: str | None  # `jti`
+    token_id: str  # `jti`; empty if there is none
 
     def is_valid(self, now: float) -> bool:
         return now < self.expires and self.keys is self.issuer.keys
@@ -80,18 +83,27 @@ class TokenVerifier:
     def __init__(self, issuers: Iterable[IssuerKeys] = ()) -> None:
         self._issuers = {keys.issuer.issuer: keys for keys in issuers}
         self._verified: dict[bytes, VerifiedToken] = {}
-        self._used: dict[tuple[str, str], float] = {}  # issuer and `jti` of a token for one use -> when it expires
+        self._used = {name: UsedTokens() for name, keys in self._issuers.items() if keys.issuer.one_time}
 
     @property
     def issuers(self) -> tuple[IssuerKeys, ...]:
         return tuple(self._issuers.values())
 
-    async def use(self, text: str, now: datetime) -> Principal:
-        """As `verify`; a token for one use is accepted once."""
+    async def find(self, text: str, now: datetime) -> VerifiedToken:
+        """As `verify`; a token for one use that was used is refused."""
         found = await self.verify(text, now)
-        if found.issuer.issuer.one_time:
-            self._use_once(found, now.timestamp())
-        return found.principal
+        used = self._used.get(found.issuer.issuer.issuer)
+        if used is not None and not found.token_id:
+            raise TokenRefused(TokenRefusal.CLAIMS)
+        if used is not None and found.token_id in used:
+            raise TokenRefused(TokenRefusal.REPLAYED)
+        return found
+
+    def use(self, token: VerifiedToken, now: datetime) -> None:
+        """Of a token that `find` has just returned: if it is for one use it was used now. Raises TooManyTokens."""
+        used = self._used.get(token.issuer.issuer.issuer)
+        if used is not None:
+            used.add(token.token_id, token.expires, now.timestamp())
 
     async def verify(self, text: str, now: datetime) -> VerifiedToken:
         """Raises TokenRefused."""
@@ -119,17 +131,7 @@ class TokenVerifier:
         expires = check_claims(token.claims, issuer.issuer, now)
         principal = principal_of(token.claims, issuer.issuer)
         token_id = token.claims.get("jti")
-        return VerifiedToken(principal, issuer, issuer.keys, expires, token_id if isinstance(token_id, str) else None)
-
-    def _use_once(self, token: VerifiedToken, now: float) -> None:
-        if not token.token_id:
-            raise TokenRefused(TokenRefusal.CLAIMS)
-        if len(self._used) >= MAX_REMEMBERED:
-            self._used = {use: until for use, until in self._used.items() if until > now}
-        use = (token.issuer.issuer.issuer, token.token_id)
-        if self._used.get(use, 0.0) > now or len(self._used) >= MAX_REMEMBERED:
-            raise TokenRefused(TokenRefusal.REPLAYED)
-        self._used[use] = token.expires
+        return VerifiedToken(principal, issuer, issuer.keys, expires, token_id if isinstance(token_id, str) else "")
 
 
 def parse_token(text: str) -> ParsedToken:

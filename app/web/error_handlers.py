@@ -52,6 +52,7 @@ PROBLEM_OF: Mapping[type[NormalcyError], ProblemKind] = {
     errors.AuditQueueFull: problems.QUEUE_FULL,
     errors.ScoringQueueFull: problems.QUEUE_FULL,
     errors.TooManyBatches: problems.QUEUE_FULL,
+    errors.TooManyTokens: problems.QUEUE_FULL,
     errors.StillAnswering: problems.STILL_ANSWERING,
     errors.IdempotencyKeyReused: problems.KEY_REUSED,
     errors.DatabaseUnavailable: problems.NOT_AUDITED,
@@ -84,6 +85,7 @@ DETAIL_OF: Mapping[type[NormalcyError], str] = {
     errors.DatabaseUnavailable: "The database cannot be reached or did not answer in time. Try again shortly.",
     errors.RecordUnreadable: "It is encrypted, and this service does not have its key. The operator has to set it.",
     errors.TooManyBatches: "Too many batches are in progress: yours, or those of all callers. Try again shortly.",
+    errors.TooManyTokens: "Your issuer's tokens for one use are used faster than they expire. Try again shortly.",
     errors.SiteNotServed: "The current version of this site cannot be used. GET /health/ready says why.",
 }
 FRAMEWORK_PROBLEM_OF = {404: problems.UNKNOWN_ROUTE, 405: problems.METHOD_NOT_ALLOWED}

@@ -19,6 +19,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
 from starlette.types import Scope
 
+from app.runtime.authentication import LOCKED_OUT, MISSING, SCOPE_MISSING, Credential
 from app.runtime.credentials import ANONYMOUS, LOOPBACK, Caller, Principal
 from app.runtime.rate_limits import MAX_TRACKED, OverRate
 from app.runtime.runtime import Runtime
@@ -31,7 +32,7 @@ HTTP_PORT = 80
 NOT_LOCAL = "While no credential is required, the Host header must name this machine and port."
 # Headers that decide who is calling or how the body is read are ambiguous if they are sent twice.
 SENT_ONCE = {b"host", b"content-type", b"content-length", b"authorization", b"idempotency-key"}
-LOCKED_OUT = "This credential was refused too often. Wait as many seconds as `Retry-After` says, and correct it."
+REFUSED_TOO_OFTEN = "This credential was refused too often. Wait as many seconds as `Retry-After` says, and correct it."
 TOO_MANY_IN_FLIGHT = "Too many of your requests are still being answered. Send more when some of them have ended."
 REPEATED = "Host, Content-Type, Content-Length, Authorization and Idempotency-Key may each be sent only once."
 
@@ -136,6 +137,7 @@ async def _admit(
     if state.get("granted") == required:
         return state["principal"]  # type: ignore[no-any-return]
     principal = state["principal"] = ANONYMOUS  # refusals are recorded under this name
+    credential, reason = None, MISSING
     _refuse_repeated_headers(request.scope)
     runtime = runtime_of(request.scope)
     authenticator = runtime.authenticator
@@ -143,24 +145,30 @@ async def _admit(
         _refuse_foreign_host(request.scope, runtime.settings.host)
         principal = LOOPBACK if is_loopback(runtime.settings.host) else ANONYMOUS
     elif required and credentials is not None:
-        principal = await authenticator.principal(credentials.credentials.strip(), runtime.clock()) or ANONYMOUS
+        found = await authenticator.find(credentials.credentials.strip(), runtime.clock())
+        if isinstance(found, Credential):
+            principal, credential = found.principal, found
+        else:
+            reason = found
     state["principal"] = principal
     if required and principal is ANONYMOUS:
-        _refuse_credential(runtime, request.scope, credentials)
+        _refuse_credential(runtime, request.scope, credentials, reason)
     if required and principal is not LOOPBACK:
         _limit(runtime, principal.name, state)
+    if credential is not None:
+        authenticator.use(credential, runtime.clock())  # no other request can have used it since it was found
     if not required <= principal.scopes:
-        authenticator.count("scope_missing")
+        authenticator.count(SCOPE_MISSING)
         raise ProblemException(problems.SCOPE_MISSING)
     state["granted"] = required
     return principal
 
 
-def refuse_revoked_key(request: Request) -> None:
-    """For bodies that arrive for hours: a key that was revoked or has expired meanwhile is refused, and so is a caller
-    without one since the first key exists. A token is checked when the request begins; it lives for minutes only."""
+async def refuse_ended_credential(request: Request) -> None:
+    """For bodies that take long: a key that was revoked, and a key or token that has expired meanwhile, is refused, and
+    so is a caller without one since the first key exists."""
     runtime, principal = runtime_of(request.scope), request.state.principal
-    if not runtime.authenticator.still_admits(principal, _token(request.scope), runtime.clock()):
+    if not await runtime.authenticator.still_admits(principal, _token(request.scope), runtime.clock()):
         raise ProblemException(problems.NO_CREDENTIAL)
 
 
@@ -172,15 +180,16 @@ def _limit(runtime: Runtime, name: str, state: dict[str, Any]) -> None:
     state[IN_FLIGHT] = name  # until the response was sent, see `middleware`
 
 
-def _refuse_credential(runtime: Runtime, scope: Scope, credentials: HTTPAuthorizationCredentials | None) -> NoReturn:
-    if credentials is None:
-        runtime.authenticator.count("none")
-        raise ProblemException(problems.NO_CREDENTIAL)
-    seconds = runtime.lock_outs.add((scope.get("client") or ("",))[0], credentials.credentials.strip())
+def _refuse_credential(
+    runtime: Runtime, scope: Scope, credentials: HTTPAuthorizationCredentials | None, reason: str
+) -> NoReturn:
+    seconds = 0
+    if credentials is not None:
+        seconds = runtime.lock_outs.add((scope.get("client") or ("",))[0], credentials.credentials.strip())
+    runtime.authenticator.count(LOCKED_OUT if seconds else reason)
     if not seconds:
         raise ProblemException(problems.NO_CREDENTIAL)
-    runtime.authenticator.count("locked_out")
-    locked_out = ProblemException(problems.OVER_RATE, detail=LOCKED_OUT)
+    locked_out = ProblemException(problems.OVER_RATE, detail=REFUSED_TOO_OFTEN)
     locked_out.headers = {"Retry-After": str(seconds)}
     raise locked_out
 

@@ -39,10 +39,10 @@ from app.schemas.problem import ProblemException, ProblemKind
 from app.settings import Settings
 from app.web.error_handlers import problem_response
 from app.web.middleware import MAX_HEADER_BYTES, NO_ROUTE, SECURITY_HEADERS, new_request_id
-from app.web.streaming import IDLE_DEADLINE
+from app.web.streaming import BODY_DEADLINE
 
 HEADERS_SECONDS = 10.0  # from the first byte, or from the connection, to the end of the headers
-REQUEST_SECONDS = 15.0  # to the end of the body
+REQUEST_SECONDS = 15.0  # to the end of the body, unless its route gives it another time
 IDLE_SECONDS = 30.0  # of a stream: from one piece of the body to the next
 READING_SECONDS = 60.0  # for a client to take what was sent (48 KiB or more) before more is sent
 LINGER_SECONDS = 1.0  # from a refusal to closing the connection, so that the client can still read the refusal
@@ -101,7 +101,8 @@ class GuardedProtocol(HttpToolsProtocol):
     _unparsed = 0  # bytes of headers so far, or of trailers
     # The request that is being answered, or was answered last; uvicorn's own `cycle` is the newest one.
     _answering: RequestResponseCycle | None = None
-    _is_stream = False  # the body that is arriving has no deadline as a whole
+    # From the beginning of the request that is arriving to the end of its body; None: only pauses in it are limited.
+    _request_seconds: float | None = REQUEST_SECONDS
     _write_deadline: asyncio.TimerHandle | None = None
     _final_response = b""  # a refusal that is sent after the responses in flight
 
@@ -133,13 +134,13 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._phase, self._began, self._is_stream = Phase.HEADERS, self.loop.time(), False
-        self.scope[IDLE_DEADLINE] = self.use_idle_deadline  # type: ignore[literal-required]
+        self._phase, self._began, self._request_seconds = Phase.HEADERS, self.loop.time(), REQUEST_SECONDS
+        self.scope[BODY_DEADLINE] = self.use_deadline  # type: ignore[literal-required]
 
-    def use_idle_deadline(self) -> None:
-        """The request that is being answered has a body of any length: only pauses in it are limited."""
+    def use_deadline(self, seconds: float | None) -> None:
+        """For the request that is being answered, instead of the usual time; None: only pauses in it are limited."""
         if self._answering is self.cycle:
-            self._is_stream = True
+            self._request_seconds = seconds
             self._update_deadline()
 
     def pause_writing(self) -> None:
@@ -202,10 +203,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self._disarm()
         if self.flow.read_paused:
             self._paused_at = self.loop.time()
-        elif self._phase is Phase.BODY and self._is_stream:
-            self._arm(IDLE_SECONDS)
         elif self._phase is Phase.BODY:
-            self._arm(self._began + REQUEST_SECONDS - self.loop.time())
+            total = self._request_seconds
+            self._arm(IDLE_SECONDS if total is None else self._began + total - self.loop.time())
         elif self._phase is Phase.HEADERS:
             self._arm(self._began + HEADERS_SECONDS - self.loop.time())
         elif self.cycle is None or self.cycle.response_complete:

@@ -1,6 +1,7 @@
 """Bodies, read whole up to a limit or as a stream, and responses that leave while the request arrives.
 
-A stream has idle deadlines only. The client sets the pace: while it does not read, nothing more is read from it.
+A stream has idle deadlines only. The client sets the pace: while it does not read, nothing more is read from it. A
+credential is checked again while a body arrives that may take long.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -17,16 +18,25 @@ from app.observability import describe_failure
 from app.schemas import problem as problems
 from app.schemas.problem import ProblemException, ProblemKind, problem_body
 from app.web.error_handlers import problem_exception
-from app.web.security import refuse_revoked_key
+from app.web.security import refuse_ended_credential
 
 Json = dict[str, Any]
 
-IDLE_DEADLINE = "idle_deadline"  # in the scope: a function of the protocol, see `app.web.server`
+BODY_DEADLINE = "body_deadline"  # in the scope: a function of the protocol, see `app.web.server`
 
 
 def use_idle_deadline(request: Request) -> None:
     """From now on the body may take any time, as long as it keeps arriving."""
-    request.scope.get(IDLE_DEADLINE, lambda: None)()
+    _set_deadline(request, None)
+
+
+def use_deadline(request: Request, seconds: float) -> None:
+    """The whole request may take so long to arrive."""
+    _set_deadline(request, seconds)
+
+
+def _set_deadline(request: Request, seconds: float | None) -> None:
+    request.scope.get(BODY_DEADLINE, lambda seconds: None)(seconds)
 
 
 async def chunks(request: Request) -> AsyncIterator[bytes]:
@@ -42,19 +52,25 @@ async def chunks(request: Request) -> AsyncIterator[bytes]:
 
 
 async def chunks_while_admitted(request: Request) -> AsyncIterator[bytes]:
-    """As `chunks`; raises ProblemException as soon as the caller's key is no longer valid."""
+    """As `chunks`; raises ProblemException as soon as the caller's credential is no longer valid."""
     async for chunk in chunks(request):
-        refuse_revoked_key(request)
+        await refuse_ended_credential(request)
         yield chunk
+    await refuse_ended_credential(request)  # the end may come long after the last chunk
 
 
-async def whole_body(request: Request, largest: int, too_large: ProblemKind) -> bytes:
+async def whole_body(
+    request: Request,
+    largest: int,
+    too_large: ProblemKind,
+    read: Callable[[Request], AsyncIterator[bytes]] = chunks,
+) -> bytes:
     """Counted while it arrives, so that nothing larger is ever held in memory. Raises ClientDisconnect."""
     announced = dict(request.scope["headers"]).get(b"content-length", b"")
     if announced.isdigit() and int(announced) > largest:
         raise ProblemException(too_large)
     body = bytearray()
-    async for chunk in chunks(request):
+    async for chunk in read(request):
         body += chunk
         if len(body) > largest:
             raise ProblemException(too_large)

@@ -38,7 +38,7 @@ VERIFIER = verifier()
 
 def is_accepted(text: str) -> bool:
     try:
-        asyncio.run(VERIFIER.use(text, NOW))
+        asyncio.run(VERIFIER.find(text, NOW))
     except TokenRefused:
         return False
     return True

@@ -1,12 +1,19 @@
 import asyncio
 import json
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import RSAAlgorithm
 
 from app.errors import InvalidSettings
+from app.runtime import issuer_keys
 from app.runtime.issuer_keys import MAX_SET_BYTES, MIN_SECONDS_BETWEEN, IssuerKeys, UnusableKeySet, read_key_set
 from app.runtime.issuers import Issuer
 from tests.issuers import AUDIENCE, KEYS, NAME, OTHER_RSA_KEY, RSA_KEY, key_server, key_set, public_jwk
@@ -143,3 +150,59 @@ def test_a_set_with_a_secret_or_an_ambiguous_key_is_not_used(entries: list[objec
 def test_an_odd_key_is_left_out_and_the_others_stay_in_use(odd: dict[str, object]) -> None:
     entries = [{**public_jwk("odd", RSA_KEY), **odd}, public_jwk("good", RSA_KEY)]
     assert set(read_key_set(json.dumps({"keys": entries}).encode())) == {"good"}
+
+
+@contextmanager
+def dripping_server() -> Iterator[tuple[str, list[socket.socket]]]:
+    """Sends a header a letter at a time and never ends it; the connections that it has."""
+    connections: list[socket.socket] = []
+    is_over = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        with suppress(OSError):
+            while not is_over.wait(0.02):
+                connection.sendall(b"x")
+        connection.close()
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                connections.append(listening.accept()[0])
+                threading.Thread(target=drip, args=(connections[-1],)).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=accept)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/keys", connections
+        finally:
+            is_over.set()
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+async def test_an_issuer_that_never_answers_occupies_one_thread_and_none_of_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(issuer_keys, "FETCH_SECONDS", 0.2)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    clock = Clock()
+    with dripping_server() as (url, connections):
+        keys = keys_of(clock, jwks_url=url)
+        for _ in range(3):
+            clock.now += MIN_SECONDS_BETWEEN
+            await keys.refresh()
+            assert keys.has_failed
+        assert len(connections) == 1
+        async with asyncio.timeout(10):
+            assert await asyncio.to_thread(lambda: "others go on") == "others go on"
+    with key_server() as served:  # once the attempt that hung has ended, the keys are read again
+        keys.issuer = msgspec.structs.replace(keys.issuer, jwks_url=served.url)
+        for _ in range(100):
+            clock.now += MIN_SECONDS_BETWEEN
+            await keys.refresh()
+            if not keys.has_failed:
+                break
+            await asyncio.sleep(0.05)
+    assert set(keys.keys) == set(KEYS)

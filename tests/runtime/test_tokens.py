@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from app.errors import TooManyTokens
+from app.runtime import used_tokens
+from app.runtime.credentials import Principal
 from app.runtime.issuer_keys import IssuerKeys, read_key_set
 from app.runtime.issuers import Issuer
-from app.runtime.tokens import MAX_REMEMBERED, TokenRefusal, TokenRefused, TokenVerifier
+from app.runtime.tokens import TokenRefusal, TokenRefused, TokenVerifier
 from tests.issuers import (
     AUDIENCE,
     KEY_OF,
@@ -50,9 +53,16 @@ def now(**after: float) -> datetime:
     return datetime.now(UTC) + timedelta(**after)
 
 
+async def use(verifying: TokenVerifier, text: str, at: datetime) -> Principal:
+    """As a request that is admitted."""
+    found = await verifying.find(text, at)
+    verifying.use(found, at)
+    return found.principal
+
+
 async def refusal(text: str, verifying: TokenVerifier | None = None, at: datetime | None = None) -> TokenRefusal:
     with pytest.raises(TokenRefused) as refused:
-        await (verifying or verifier()).use(text, at or now())
+        await use(verifying or verifier(), text, at or now())
     return refused.value.reason
 
 
@@ -63,7 +73,7 @@ def hmac_signed(secret: bytes, algorithm: str) -> str:
 
 @pytest.mark.parametrize("algorithm", list(KEY_OF))
 async def test_a_token_of_each_algorithm_gives_its_principal(algorithm: str) -> None:
-    principal = await verifier().use(token(algorithm), now())
+    principal = await use(verifier(), token(algorithm), now())
     assert principal.name == f"{NAME} dr-7"
     assert principal.scopes == {"score"}
 
@@ -89,7 +99,7 @@ async def test_a_key_serves_its_own_algorithm_only() -> None:
     narrow = json.dumps({"keys": [public_jwk("rsa", RSA_KEY, alg="RS384")]}).encode()
     verifying = TokenVerifier([issuer_keys(narrow)])
     assert await refusal(token("RS256"), verifying) is TokenRefusal.ALGORITHM
-    assert await verifying.use(token("RS384"), now())
+    assert await use(verifying, token("RS384"), now())
     for algorithm, key in (("ES256", "p384"), ("RS256", "p256"), ("ES384", "rsa")):
         text = token(algorithm, headers={"kid": key})
         assert await refusal(text) is TokenRefusal.ALGORITHM, algorithm
@@ -106,7 +116,7 @@ async def test_a_key_of_another_issuer_opens_nothing() -> None:
     borrowed = token("RS256", OTHER_RSA_KEY, {"kid": "rsa"})
     assert await refusal(borrowed) is TokenRefusal.SIGNATURE
     honest = token("RS256", OTHER_RSA_KEY, {"kid": "theirs"}, iss=OTHER_NAME)
-    assert (await verifier().use(honest, now())).name == f"{OTHER_NAME} dr-7"
+    assert (await use(verifier(), honest, now())).name == f"{OTHER_NAME} dr-7"
 
 
 @pytest.mark.parametrize("member", ["jku", "x5u", "jwk", "x5c"])
@@ -182,14 +192,14 @@ async def test_what_is_not_a_token_is_refused(text: str) -> None:
 async def test_times_have_a_minute_of_leeway() -> None:
     text = token(nbf=time.time() + 50, exp=time.time() + 100)
     verifying = verifier()
-    assert await verifying.use(text, now())
-    assert await verifying.use(text, now(seconds=150))
+    assert await use(verifying, text, now())
+    assert await use(verifying, text, now(seconds=150))
     assert await refusal(text, verifying, now(seconds=161)) is TokenRefusal.EXPIRED  # although it is remembered
 
 
 async def test_a_changed_token_is_not_the_one_that_was_verified() -> None:
     verifying, text = verifier(), token()
-    await verifying.use(text, now())
+    await use(verifying, text, now())
     header, content, signature = text.split(".")
     wider = json.loads(base64.urlsafe_b64decode(content + "==")) | {"scope": "system/score.c admins"}
     assert await refusal(f"{header}.{encoded(wider)}.{signature}", verifying) is TokenRefusal.SIGNATURE
@@ -198,7 +208,7 @@ async def test_a_changed_token_is_not_the_one_that_was_verified() -> None:
 async def test_a_remembered_token_is_verified_again_when_the_keys_change() -> None:
     keys, text = issuer_keys(), token()
     verifying = TokenVerifier([keys])
-    await verifying.use(text, now())
+    await use(verifying, text, now())
     keys.keys = read_key_set(key_set({"rsa": OTHER_RSA_KEY}))
     assert await refusal(text, verifying) is TokenRefusal.SIGNATURE
 
@@ -212,16 +222,16 @@ async def test_claims_become_the_scopes_that_the_issuer_may_give() -> None:
     }
     for claim, scopes in granted.items():
         for value in (claim, claim.split()):
-            assert (await verifier().use(token(scope=value), now())).scopes == scopes
+            assert (await use(verifier(), token(scope=value), now())).scopes == scopes
     for nonsense in (None, 7, {"admins": True}, [["admins"]]):
-        assert (await verifier().use(token(scope=nonsense), now())).scopes == set()
-    assert (await verifier(default_scopes=("model:read",)).use(token(scope=None), now())).scopes == {"model:read"}
-    assert (await verifier(scope_claim="roles").use(token(roles=["admins"]), now())).scopes == {"admin", "audit:read"}
+        assert (await use(verifier(), token(scope=nonsense), now())).scopes == set()
+    assert (await use(verifier(default_scopes=("model:read",)), token(scope=None), now())).scopes == {"model:read"}
+    assert (await use(verifier(scope_claim="roles"), token(roles=["admins"]), now())).scopes == {"admin", "audit:read"}
 
 
 async def test_the_person_behind_a_token_is_part_of_the_name() -> None:
     verifying = verifier(person_claim="fhirUser")
-    principal = await verifying.use(token(fhirUser="Practitioner/123"), now())
+    principal = await use(verifying, token(fhirUser="Practitioner/123"), now())
     assert principal.name == f"{NAME} dr-7 Practitioner/123"
     assert await refusal(token(), verifying) is TokenRefusal.CLAIMS
     assert await refusal(token(fhirUser="x\0y"), verifying) is TokenRefusal.CLAIMS
@@ -229,7 +239,7 @@ async def test_the_person_behind_a_token_is_part_of_the_name() -> None:
 
 async def test_required_claims_tell_tenants_apart() -> None:
     verifying = verifier(required_claims={"tenant": "north"})
-    assert await verifying.use(token(tenant="north"), now())
+    assert await use(verifying, token(tenant="north"), now())
     assert await refusal(token(tenant="south"), verifying) is TokenRefusal.CLAIMS
     assert await refusal(token(), verifying) is TokenRefusal.CLAIMS
 
@@ -237,11 +247,11 @@ async def test_required_claims_tell_tenants_apart() -> None:
 async def test_a_cds_hooks_token_is_named_by_its_issuer_and_used_once() -> None:
     verifying = verifier(subject_claim="iss", one_time=True, default_scopes=("score",))
     text = token("ES384", sub=None, scope=None, jti="call-1", tenant="north")
-    assert (await verifying.use(text, now())).name == f"{NAME} {NAME}"
+    assert (await use(verifying, text, now())).name == f"{NAME} {NAME}"
     assert await refusal(text, verifying) is TokenRefusal.REPLAYED
     again = token("ES384", sub=None, jti="call-1")  # another signature of the same token
     assert await refusal(again, verifying) is TokenRefusal.REPLAYED
-    assert await verifying.use(token("ES384", sub=None, jti="call-2"), now())
+    assert await use(verifying, token("ES384", sub=None, jti="call-2"), now())
     assert await refusal(token("ES384", sub=None), verifying) is TokenRefusal.CLAIMS
     too_long = token("ES384", sub=None, jti="call-3", exp=time.time() + 3600)
     assert await refusal(too_long, verifying) is TokenRefusal.CLAIMS
@@ -249,22 +259,38 @@ async def test_a_cds_hooks_token_is_named_by_its_issuer_and_used_once() -> None:
 
 async def test_an_ordinary_token_may_be_used_again() -> None:
     verifying, text = verifier(), token(jti="one")
-    assert await verifying.use(text, now()) == await verifying.use(text, now())
+    assert await use(verifying, text, now()) == await use(verifying, text, now())
 
 
 async def test_to_look_at_a_token_does_not_use_it() -> None:
     verifying, text = verifier(one_time=True), token(jti="one")
     await verifying.verify(text, now())
-    assert await verifying.use(text, now())
+    assert await use(verifying, text, now())
 
 
-async def test_the_memory_for_tokens_is_limited_and_then_refuses_instead_of_forgetting() -> None:
-    verifying = verifier(one_time=True)
-    verifying._used = {(NAME, str(number)): time.time() + 300 for number in range(MAX_REMEMBERED)}
-    assert await refusal(token(jti="new"), verifying) is TokenRefusal.REPLAYED
-    verifying._used[NAME, "0"] = 0.0  # has expired since
-    assert await verifying.use(token(jti="new"), now())
-    assert len(verifying._used) == MAX_REMEMBERED
+async def test_a_caller_that_is_refused_for_another_reason_may_send_its_token_again() -> None:
+    verifying, text = verifier(one_time=True), token(jti="one")
+    await verifying.find(text, now())  # the rate is checked between the two
+    assert await use(verifying, text, now())
+
+
+@pytest.mark.req("REQ-103")
+async def test_an_issuer_with_too_many_tokens_is_refused_as_busy_and_others_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(used_tokens, "MAX_USED", 2)
+    busy = issuer_keys(one_time=True)
+    other = issuer_keys(key_set({"theirs": OTHER_RSA_KEY}), issuer=OTHER_NAME, one_time=True)
+    verifying = TokenVerifier([busy, other])
+    for jti in ("1", "2"):
+        await use(verifying, token(jti=jti), now())
+    with pytest.raises(TooManyTokens):
+        await use(verifying, token(jti="3"), now())
+    assert await refusal(token(jti="1"), verifying) is TokenRefusal.REPLAYED
+    theirs = token("RS256", OTHER_RSA_KEY, {"kid": "theirs"}, iss=OTHER_NAME, jti="1")
+    assert await use(verifying, theirs, now())
+    late = token(jti="3", exp=time.time() + 500)
+    assert await use(verifying, late, now(seconds=400))  # the first ones have expired
 
 
 def test_no_symmetric_algorithm_is_known_to_the_library_as_we_use_it() -> None:

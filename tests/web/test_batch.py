@@ -21,6 +21,7 @@ from app.services import score_batch
 from app.services.manage_keys import revoke_key
 from app.services.verify_audit import verify_audit
 from app.web import server
+from app.web.routes import batch as batch_routes
 from tests.web.serving import MAN, READING, STATED, Running, bearer, create_key
 
 BATCH = "/v1/batch/score"
@@ -212,6 +213,23 @@ def test_pauses_of_a_stream_are_limited_and_its_length_is_not(shared: Running, m
 
     with pytest.raises(httpx.TransportError):
         post(shared, with_a_pause(), NDJSON)
+
+
+@pytest.mark.req("REQ-102")
+def test_a_json_batch_has_a_deadline_as_a_whole(shared: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds a slot while it arrives, and there are few of them."""
+    monkeypatch.setattr(server, "REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr(batch_routes, "JSON_SECONDS", 2.0)
+    content = json.dumps({"items": [ITEM]}).encode()
+
+    def slowly(seconds: float) -> Iterator[bytes]:
+        for k in range(4):
+            yield content[k * 40 : (k + 1) * 40] if k < 3 else content[120:]
+            time.sleep(seconds / 4)
+
+    assert post(shared, slowly(0.8), JSON).status_code == 200  # longer than other requests may take
+    with pytest.raises(httpx.TransportError):
+        post(shared, slowly(8.0), JSON)
 
 
 def test_a_client_that_does_not_read_is_cut_off(shared: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -6,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import InvalidSettings
-from app.runtime import issuer_keys
+from app.runtime import issuer_keys, used_tokens
 from app.settings import Settings
 from tests.issuers import NAME, OTHER_RSA_KEY, KeyServer, forged, issuers_file, key_server, key_set, token
 from tests.web.serving import Running, bearer, create_key, serving
@@ -128,3 +129,34 @@ def test_a_token_for_one_use_is_accepted_once(settings: Settings, models_dir: Pa
         assert running.score(headers=once).status_code == 200
         assert running.score(headers=once).status_code == 401
         assert refusals(running, "token_replayed") == 1
+
+
+def test_an_issuer_with_too_many_tokens_for_one_use_gets_503(
+    settings: Settings, models_dir: Path, keys: KeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(used_tokens, "MAX_USED", 1)
+    key = create_key(settings, ["score"])
+    with serving(with_issuer(settings, f'jwks_url = "{keys.url}"', one_time=True), models_dir) as running:
+        assert running.score(headers=bearer(token(jti="call-1"))).status_code == 200
+        refused = running.score(headers=bearer(token(jti="call-2")))
+        assert (refused.status_code, refused.json()["type"]) == (503, "/guide#problem-queue-full")
+        assert "one use" in refused.json()["detail"]
+        assert int(refused.headers["Retry-After"]) >= 1
+        assert running.score(headers=bearer(key)).status_code == 200
+        assert refusals(running, "token_memory_full") == 1
+        assert refusals(running, "token_replayed") == 0
+
+
+def test_a_caller_over_its_rate_keeps_its_token_for_one_use(
+    settings: Settings, models_dir: Path, keys: KeyServer
+) -> None:
+    """Otherwise a caller that sends more than it may would fill the memory for all callers of its issuer."""
+    slow = replace(settings, rate_per_second=1.0, rate_burst=1)
+    with serving(with_issuer(slow, f'jwks_url = "{keys.url}"', one_time=True), models_dir) as running:
+        answers = [running.score(headers=bearer(token(jti=f"call-{number}"))).status_code for number in range(5)]
+        assert answers.count(429) >= 3
+        kept = bearer(token(jti="call-4"))
+        while (again := running.score(headers=kept)).status_code == 429:
+            time.sleep(0.1)
+        assert again.status_code == 200
+        assert running.score(headers=kept).status_code == 401

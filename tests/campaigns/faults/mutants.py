@@ -304,9 +304,7 @@ def algorithm_confusion() -> None:
         if not hmac.compare_digest(signature, expected):
             raise tokens.TokenRefused(tokens.TokenRefusal.SIGNATURE)
         expires = tokens.check_claims(token.claims, issuer.issuer, now)
-        return tokens.VerifiedToken(
-            tokens.principal_of(token.claims, issuer.issuer), issuer, issuer.keys, expires, None
-        )
+        return tokens.VerifiedToken(tokens.principal_of(token.claims, issuer.issuer), issuer, issuer.keys, expires, "")
 
     tokens.ALGORITHMS = (*tokens.ALGORITHMS, "HS256", "HS384", "HS512")  # type: ignore[attr-defined,arg-type]
     tokens.TokenVerifier._verify = trust_the_header  # type: ignore[method-assign]
