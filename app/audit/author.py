@@ -5,7 +5,9 @@ per month), to the file or stream of the setting, and to the log. Whoever can ch
 change all of them.
 """
 
+import asyncio
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,13 @@ class CheckpointLog:
 
     def latest_hash(self, database: str) -> str:
         """The hash of the last checkpoint of this database in the newest file that has one; zeros if there is none."""
+        return next((checkpoint_hash(row.body) for row in self._newest_first(database)), NOTHING_BEFORE)
+
+    def has_found(self, database: str) -> bool:
+        """Whether a process with this data folder has signed the chains that it found in this database."""
+        return any(row.kind == "found" for row in self._newest_first(database))
+
+    def _newest_first(self, database: str) -> Iterator[CheckpointRow]:
         for file in reversed(signed_files(self._folder)):
             for line in reversed(file.read_bytes().splitlines()):
                 try:
@@ -53,8 +62,7 @@ class CheckpointLog:
                 except InvalidCheckpoint:
                     continue  # a line that a full disk cut off; `normalcy audit verify` names it
                 if read_body(row.body).database == database:
-                    return checkpoint_hash(row.body)
-        return NOTHING_BEFORE
+                    yield row
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +80,17 @@ async def open_author(settings: Settings, database: Database, facts: dict[str, A
     return Author(facts, Signer(key, name, log.latest_hash(name)), log)
 
 
-async def chains_to_adopt(database: Database) -> list[ChainHead] | None:
+async def chains_to_adopt(database: Database, log: CheckpointLog) -> list[ChainHead] | None:
     """The ends of the chains that nobody has signed, for the first process of an installation that signs.
 
-    None: there is nothing to do, or this login may not read records. Only the first time: signing later what somebody
-    added meanwhile would make it genuine.
+    None: there is nothing to do, or this login may not read records. Only the first time: verification does not accept
+    what is found later, because somebody may have added it meanwhile. If the files name a checkpoint that the database
+    lacks, somebody removed it.
     """
     async with database.reading() as connection:
         if not await may_read_audit(connection) or await has_checkpoints(connection, "found"):
+            return None
+        if await asyncio.to_thread(log.has_found, await database_name(connection)):
             return None
         return await chain_heads(connection)
 

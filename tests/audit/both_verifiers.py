@@ -86,10 +86,19 @@ class Auditor:
         return Found(_of_service(found), await self.run_tool())
 
     async def run_tool(self) -> Findings:
+        problems, _ = await self._problems_and_remarks()
+        return frozenset((kind, _place(words)) for kind, words in problems)
+
+    async def remarks(self) -> list[str]:
+        """Of the tool."""
+        _, remarks = await self._problems_and_remarks()
+        return remarks
+
+    async def _problems_and_remarks(self) -> tuple[list[tuple[str, str]], list[str]]:
         audit, signed = await self.tables()
         keys = TOOL.Keys([self.folder / "public.pem"])
-        _, _, problems, _ = await asyncio.to_thread(TOOL.verify, audit, signed, [self.copy], keys)
-        return frozenset((kind, _place(words)) for kind, words in problems)
+        _, _, problems, remarks = await asyncio.to_thread(TOOL.verify, audit, signed, [self.copy], keys)
+        return problems, remarks
 
     async def tables(self) -> tuple[Path, Path | None]:
         """For the tool: the SQLite file, or the exports of both tables."""
@@ -131,7 +140,7 @@ async def open_writer(
 ) -> AuditWriter:
     author = await open_author(settings, database, FACTS)
     writer = AuditWriter(appender or database.appender(), author, make_metrics(), clock=clock)
-    await writer.start(await chains_to_adopt(database))
+    await writer.start(await chains_to_adopt(database, author.log))
     return writer
 
 
