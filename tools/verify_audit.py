@@ -20,7 +20,7 @@ import zlib
 from collections import defaultdict
 from contextlib import closing
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from uuid import UUID
 
@@ -38,7 +38,7 @@ UUIDS = {"chain_id", "record_id", "writer"}
 KINDS = {"score", "refusal", "read", "key", "activation", "genesis", "seal"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 USUAL_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-CELL = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|\Z)')
+CELL = re.compile(r'(?:^|(?<=,))(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(?:,|\r?\n|\Z)')
 PEM = re.compile(rb"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
 PREFIX = b"normalcy checkpoint v1\0"
 MAX_DEPTH = 64
@@ -87,22 +87,13 @@ def csv_records(file):
         lines.append(line)
         quotes += line.count('"')
         if quotes % 2 == 0:
-            yield csv_cells("".join(lines))
+            cells = list(CELL.finditer("".join(lines)))
+            if "".join(cell[0] for cell in cells) != "".join(lines):
+                raise ValueError("a record of a CSV file is malformed")
+            yield [cell[2] or None if cell[1] is None else cell[1].replace('""', '"') for cell in cells]
             lines.clear()
     if lines:
         raise ValueError("the last record of a CSV file is unfinished")
-
-
-def csv_cells(record):
-    cells, position, follows = [], 0, ","
-    while follows == ",":
-        match = CELL.match(record, position)
-        if not match:
-            raise ValueError("a record of a CSV file is malformed")
-        quoted, plain, follows = match.groups()
-        cells.append(plain or None if quoted is None else quoted.replace('""', '"'))
-        position = match.end()
-    return cells
 
 
 def lenient(row):
@@ -155,23 +146,21 @@ def row_hash(previous, chain_id, seq, record_id, payload):
     return hashlib.sha256(b"v1\0" + previous + where + hashlib.sha256(payload).digest()).digest()
 
 
-def bounded(kind):
-    def number(text):
-        value = kind(text)
-        if not abs(value) <= sys.float_info.max:  # infinite, or NaN
-            raise ValueError("no double holds it")
-        return value
-
+def finite(text, kind=float):
+    number = kind(text)
+    if not abs(number) <= sys.float_info.max:  # NaN is not either
+        raise ValueError("no double holds it")
     return number
-
-
-NUMBERS = {"parse_int": bounded(int), "parse_float": bounded(float), "parse_constant": bounded(float)}
 
 
 def without_repetition(pairs):
     if len(dict(pairs)) < len(pairs):
         raise ValueError("a key is repeated")
     return dict(pairs)
+
+
+STRICT = {"object_pairs_hook": without_repetition, "parse_float": finite, "parse_constant": finite}
+STRICT["parse_int"] = partial(finite, kind=int)
 
 
 def is_deeper(value, levels):
@@ -183,7 +172,7 @@ def is_deeper(value, levels):
 
 def read_payload(content):
     """Raises one of MALFORMED for what is not a payload of version 1."""
-    payload = json.loads(content.decode(), object_pairs_hook=without_repetition, **NUMBERS)
+    payload = json.loads(content.decode(), **STRICT)
     if b"\\u" in content:
         json.dumps(payload, ensure_ascii=False).encode()  # fails for half of a surrogate pair
     if content.count(b"[") + content.count(b"{") > MAX_DEPTH and is_deeper(payload, MAX_DEPTH + 1):

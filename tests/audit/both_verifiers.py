@@ -24,7 +24,7 @@ from app.observability import make_metrics
 from app.services.manage_keys import create_key
 from app.services.verify_audit import AuditVerification, verify_database
 from app.settings import Settings
-from tests.audit.recording import FACTS, score
+from tests.audit.recording import FACTS, add_unsigned_chain, score
 from tests.documents import DOCS, ROOT
 
 EXPORTS = re.findall(r"\\copy \((SELECT .*)\) TO (\w+\.csv) CSV HEADER", DOCS["docs/auditors.md"])
@@ -156,7 +156,9 @@ async def crash(writer: AuditWriter) -> None:
 
 
 async def fill(settings: Settings, database: Database, pick: random.Random) -> None:
-    """Two sealed chains, one of a writer that crashed after its last signature, and the chain of a key."""
+    """A chain of before the first signature, two sealed ones, one of a writer that crashed after its last signature,
+    and the chain of a key."""
+    await add_unsigned_chain(database, timedelta(hours=2))
     start = utc_now() - timedelta(hours=1)
     for is_sealed in (True, True, False):
         now = [start]
