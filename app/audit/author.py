@@ -15,9 +15,9 @@ from typing import Any
 import structlog
 
 from app.audit.signed_checkpoint import NOTHING_BEFORE, Signer, checkpoint_hash, read_body, read_line, render_line
-from app.audit.signing_key import load_signing_key
-from app.database.checkpoints import CheckpointRow, has_checkpoints, may_read_audit
-from app.database.engine import Database
+from app.audit.signing_key import PublicKey, load_signing_key
+from app.database.checkpoints import CheckpointRow, any_checkpoint, may_read_audit
+from app.database.engine import Connection, Database
 from app.database.records import ChainHead, chain_heads, database_name
 from app.errors import InvalidCheckpoint
 from app.files import append_line
@@ -77,7 +77,19 @@ async def open_author(settings: Settings, database: Database, facts: dict[str, A
     key, log = load_signing_key(settings), CheckpointLog(settings.data_dir, settings.checkpoint_file)
     async with database.reading() as connection:
         name = await database_name(connection)
-    return Author(facts, Signer(key, name, log.latest_hash(name)), log)
+        previous = log.latest_hash(name)
+        if previous == NOTHING_BEFORE:  # a new pod, for example
+            previous = await _hash_of_found(connection, key.public)
+    return Author(facts, Signer(key, name, previous), log)
+
+
+async def _hash_of_found(connection: Connection, key: PublicKey) -> str:
+    """The hash of the checkpoint of what was found, so that it cannot be removed unnoticed; zeros if there is none.
+
+    Only of one with this key: anybody who may add rows can add another one.
+    """
+    row = await any_checkpoint(connection, "found") if await may_read_audit(connection) else None
+    return checkpoint_hash(row.body) if row and key.has_signed(row.body, row.signature) else NOTHING_BEFORE
 
 
 async def chains_to_adopt(database: Database, log: CheckpointLog) -> list[ChainHead] | None:
@@ -88,7 +100,7 @@ async def chains_to_adopt(database: Database, log: CheckpointLog) -> list[ChainH
     lacks, somebody removed it.
     """
     async with database.reading() as connection:
-        if not await may_read_audit(connection) or await has_checkpoints(connection, "found"):
+        if not await may_read_audit(connection) or await any_checkpoint(connection, "found"):
             return None
         if await asyncio.to_thread(log.has_found, await database_name(connection)):
             return None

@@ -12,15 +12,17 @@ import pytest
 from app.audit.author import FOLDER, CheckpointLog, chains_to_adopt, open_author
 from app.audit.chain import link
 from app.audit.records import encode
-from app.audit.signing_key import load_signing_key
+from app.audit.signed_checkpoint import NOTHING_BEFORE, Signer, read_body
+from app.audit.signing_key import SigningKey, load_signing_key
 from app.audit.writer import AuditWriter
 from app.clock import utc_now
 from app.database.engine import Database
 from app.database.records import ChainHead, add_records
 from app.observability import make_metrics
+from app.runtime.command import upgrade_database
 from app.services.verify_audit import verify_database
 from app.settings import Settings, load_settings
-from tests.audit.both_verifiers import Auditor, Findings, open_writer
+from tests.audit.both_verifiers import TOOL, Auditor, Findings, open_writer
 from tests.audit.recording import FACTS, add_unsigned_chain, score
 from tests.audit.tampering import Stored, apply, forge_chain, read_stored
 from tests.conftest import migrate
@@ -113,6 +115,38 @@ async def test_a_found_checkpoint_that_stays_away_is_missed_by_the_copy_and_by_t
     assert found.by_service == found.by_tool
     assert found.kinds == {"CHECKPOINT_GONE", "UNKNOWN_CHAIN"}
     assert {kind for kind, _ in await judged(settings, database, tmp_path / "newer")} == {"CHECKPOINT_GONE"}
+
+
+async def test_a_process_without_files_refers_to_what_was_found(
+    settings: Settings, database: Database, tmp_path: Path
+) -> None:
+    """So its chains show without any copy that the checkpoint is gone, although the job that signed it is gone too."""
+    await add_unsigned_chain(database, DAY)
+    load_signing_key(settings)
+    assert await upgrade_database(settings) == ((), ())
+    forget_files(settings)
+    await run_service(settings, database)
+    await add_unsigned_chain(database, 20 * DAY)
+    forget_files(settings)
+    await adopt_again(settings, database)
+    forget_files(settings)
+    auditor = Auditor.of(settings, database, tmp_path / "auditor")
+    audit, signed = await auditor.tables()
+    problems = TOOL.verify(audit, signed, [], TOOL.Keys([auditor.folder / "public.pem"]))[2]
+    assert {kind for kind, _ in problems} == {"CHECKPOINT_GONE"}
+    found = await verify_database(database.without_timeouts(), settings, lambda *_: None, public_keys=[auditor.key])
+    assert {str(each.damage) for each in found.tampering} == {"CHECKPOINT_GONE"}
+
+
+async def test_a_process_does_not_refer_to_what_another_key_found(settings: Settings, database: Database) -> None:
+    """Anybody who may add rows can add it, and remove it again."""
+    forged = Signer(SigningKey.generate(), "x").found([], utc_now())
+    damaged = (await open_author(settings, database, FACTS)).signer.found([], utc_now())._replace(signature=bytes(64))
+    for row in (forged, damaged):
+        base = await read_stored(database)
+        assert await apply(database, base, base.with_checkpoints(row), as_owner=True)
+        author = await open_author(settings, database, FACTS)
+        assert read_body(author.signer.written([], utc_now()).body).previous == NOTHING_BEFORE
 
 
 async def test_a_process_whose_files_name_a_found_checkpoint_adopts_nothing(

@@ -148,7 +148,7 @@ def verdict_of_tool(row: AuditRow, previous: bytes) -> str | None:
     chain.rows, chain.previous = row.seq - 1, previous
     cells = {**row._asdict(), "chain_id": row.chain_id.hex, "record_id": row.record_id.hex}
     problem = chain.row_problem(cells)
-    return problem and problem[1]
+    return problem[1] if problem else None
 
 
 def encoded(payload: str | bytes) -> bytes:
