@@ -103,7 +103,7 @@ def verified(settings: Settings, checkpoint: Path) -> AuditVerification:
 
 def test_the_tool_is_small_and_needs_nothing_but_the_standard_library_and_cryptography() -> None:
     text = TOOL.read_text("utf-8")
-    assert len(text.splitlines()) <= 500
+    assert len(text.splitlines()) <= 600
     imported = set(re.findall(r"^ *(?:import|from) (\w+)", text, re.MULTILINE))
     assert imported <= sys.stdlib_module_names | {"cryptography"}
 

@@ -11,7 +11,6 @@ not needed.
 """
 
 import argparse
-import csv
 import hashlib
 import json
 import re
@@ -21,21 +20,28 @@ import zlib
 from collections import defaultdict
 from contextlib import closing
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from uuid import UUID
 
 COLUMNS = "month chain_id seq record_id request_id item kind at principal status site version payload row_hash".split()
 SIGNED_COLUMNS = "writer number kind body signature".split()
-KEYS = set("at input item kind model output principal record_id request_id route status v".split())
+NULL = type(None)
+PAYLOAD = dict.fromkeys("at kind principal record_id".split(), (str,)) | {"v": (int,)}
+PAYLOAD |= dict.fromkeys(("request_id", "route"), (str, NULL)) | dict.fromkeys(("item", "status"), (int, NULL))
+PAYLOAD |= dict.fromkeys(("input", "model", "output"), (dict, NULL))
+MODEL = dict.fromkeys(("site", "version", "sha256"), (str,))
 BODY = dict.fromkeys("kind key_id writer previous at database root".split(), (str,))
-BODY |= {"v": (int,), "number": (int,), "ends": (list,), "public_key": (str, type(None))}
+BODY |= {"v": (int,), "number": (int,), "ends": (list,), "public_key": (str, NULL)}
 END = {"month": (str,), "chain_id": (str,), "seq": (int,), "head": (str,), "closed": (bool,)}
 UUIDS = {"chain_id", "record_id", "writer"}
 KINDS = {"score", "refusal", "read", "key", "activation", "genesis", "seal"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+USUAL_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+CELL = re.compile(r'(?:^|(?<=,))(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(?:,|\r?\n|\Z)')
 PEM = re.compile(rb"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
 PREFIX = b"normalcy checkpoint v1\0"
+MAX_DEPTH = 64
 TWO_INTERVALS = timedelta(seconds=120)
 NO_CHECKPOINT = "0" * 64
 TABLE = "the table"
@@ -61,16 +67,33 @@ def table_of_sqlite(connection, table, columns, order):
 
 
 def table_of_csv(path, columns, numbers, blobs):
-    csv.field_size_limit(2**30)
     with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if not set(columns) <= set(reader.fieldnames or ()):
+        records = csv_records(file)
+        header = next(records, ())
+        if not set(columns) <= set(header):
             raise ValueError(f"{path} needs the columns {', '.join(columns)}, as psql exports them.")
-        for row in reader:
-            cells = {name: row[name] or None for name in columns}
+        for record in records:
+            row = dict(zip(header, record, strict=True))
+            cells = {name: row[name] for name in columns}
             cells |= {name: row[name].replace("-", "") for name in UUIDS & row.keys()}  # as SQLite has them
-            cells |= {name: int(row[name]) if row[name] else None for name in numbers}
+            cells |= {name: row[name] and int(row[name]) for name in numbers}
             yield cells | {name: bytes.fromhex(row[name]) for name in blobs}
+
+
+def csv_records(file):
+    """NULL, an empty cell without quotation marks, is None. Python's csv module takes it for an empty text."""
+    lines, quotes = [], 0
+    for line in file:
+        lines.append(line)
+        quotes += line.count('"')
+        if quotes % 2 == 0:
+            cells = list(CELL.finditer("".join(lines)))
+            if "".join(cell[0] for cell in cells) != "".join(lines):
+                raise ValueError("a record of a CSV file is malformed")
+            yield [cell[2] or None if cell[1] is None else cell[1].replace('""', '"') for cell in cells]
+            lines.clear()
+    if lines:
+        raise ValueError("the last record of a CSV file is unfinished")
 
 
 def lenient(row):
@@ -89,9 +112,8 @@ def imported(path):
     connection = sqlite3.connect("")
     connection.execute(f"CREATE TABLE audit_records ({', '.join(COLUMNS)})")
     rows = table_of_csv(path, COLUMNS, ("seq", "item", "status"), ("payload", "row_hash"))
-    complete = ({**row, "principal": row["principal"] or ""} for row in rows)
     places = ", ".join(f":{name}" for name in COLUMNS)
-    connection.executemany(f"INSERT INTO audit_records VALUES ({places})", complete)
+    connection.executemany(f"INSERT INTO audit_records VALUES ({places})", rows)
     return connection
 
 
@@ -124,22 +146,53 @@ def row_hash(previous, chain_id, seq, record_id, payload):
     return hashlib.sha256(b"v1\0" + previous + where + hashlib.sha256(payload).digest()).digest()
 
 
-def is_version_1(payload):
-    objects = (payload["model"], payload["input"], payload["output"])
-    return (
-        payload.keys() == KEYS
+def finite(text, kind=float):
+    number = kind(text)
+    if not abs(number) <= sys.float_info.max:  # NaN is not either
+        raise ValueError("no double holds it")
+    return number
+
+
+def without_repetition(pairs):
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key is repeated")
+    return dict(pairs)
+
+
+STRICT = {"object_pairs_hook": without_repetition, "parse_float": finite, "parse_constant": finite}
+STRICT["parse_int"] = partial(finite, kind=int)
+
+
+def is_deeper(value, levels):
+    if not isinstance(value, (dict, list)):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(is_deeper(part, levels - 1) for part in parts)
+
+
+def read_payload(content):
+    """Raises one of MALFORMED for what is not a payload of version 1."""
+    payload = json.loads(content.decode(), **STRICT)
+    if b"\\u" in content:
+        json.dumps(payload, ensure_ascii=False).encode()  # fails for half of a surrogate pair
+    if content.count(b"[") + content.count(b"{") > MAX_DEPTH and is_deeper(payload, MAX_DEPTH + 1):
+        raise ValueError("nested too deeply")
+    is_right = (
+        has_types(payload, PAYLOAD)
         and payload["v"] == 1
         and payload["kind"] in KINDS
         and TIME.fullmatch(payload["at"])
-        and all(value is None or isinstance(value, dict) for value in objects)
+        and USUAL_UUID.fullmatch(payload["record_id"])
+        and (payload["model"] is None or has_types(payload["model"], MODEL))
     )
+    if not is_right:
+        raise ValueError("not as the format says")
+    return payload
 
 
 def payload_problem(row, content):
     try:
-        payload = json.loads(content.decode())
-        if not is_version_1(payload):
-            raise ValueError
+        payload = read_payload(content)
         model = payload["model"] or {"site": None, "version": None}
         said = {**payload, "record_id": UUID(payload["record_id"]), "site": model["site"], "version": model["version"]}
     except MALFORMED:
@@ -343,7 +396,9 @@ class Signatures:
                 self.problems.add(("CHECKPOINT_GONE", source, "the table lacks some of its checkpoints"))
         if not self.valid:
             self.problems.add(("UNSIGNED", TABLE, "no checkpoint is signed by a key that was given"))
-        self.found = {chain for body in self.valid if body["kind"] == "found" for chain, *_ in body["pairs"]}
+        found = [{chain: seq for chain, seq, *_ in body["pairs"]} for body in self.valid if body["kind"] == "found"]
+        common = set.intersection(*map(set, found)) if found else ()  # what a later one adds may be forged
+        self.found = {chain: min(ends[chain] for ends in found) for chain in common}
         self.retired = [end for body in self.valid if body["kind"] == "retired" for end in body["pairs"]]
         self.latest, self.chains, self.closed = {}, {}, set()
         for body in self.valid:
@@ -355,13 +410,19 @@ class Signatures:
                     self.chains[chain] = max(self.chains.get(chain, mine), mine, key=lambda each: each[:2])
                     self.closed |= {chain} if end["closed"] else set()
 
+    def until(self, chain_id):
+        """The last row that the chain's writer signed or, if it signed none, that was found before anybody signed."""
+        return self.chains[chain_id][0] if chain_id in self.chains else self.found.get(chain_id, 0)
+
     def chain_problem(self, chain_id, chain):
         """The damage of rows that are not signed, or a remark (without a kind), or None."""
         if not chain.unsigned or not self.valid:
             return None
         remark = (chain.signed_seq + 1, None, f"{chain.unsigned} rows are not signed, the oldest of {chain.oldest}")
         if chain_id not in self.chains:
-            return remark if chain_id in self.found else (1, "UNKNOWN_CHAIN", "no writer has signed this chain")
+            if chain_id in self.found:
+                return chain.signed_seq + 1, "UNSIGNED", "rows were added after the first signature"
+            return 1, "UNKNOWN_CHAIN", "no writer has signed this chain"
         _, _, at, writer = self.chains[chain_id]
         earliest, latest = moved(self.latest[writer][1], -TWO_INTERVALS), moved(at, TWO_INTERVALS)
         if chain_id in self.closed or chain.sealed or chain.newest > latest or chain.newest < earliest:
@@ -427,7 +488,7 @@ def add_rows(chains, source, covered, signatures):
         months.add(row["month"])
         chain_id = parse_uuid(row["chain_id"])
         if chain_id not in chains:
-            signed_seq = signatures.chains.get(chain_id, (0,))[0] if signatures else 0
+            signed_seq = signatures.until(chain_id) if signatures else 0
             chains[chain_id] = Chain(row["month"], covered.get(chain_id, {}), signed_seq)
         chains[chain_id].add(row)
     return months

@@ -5,7 +5,9 @@ per month), to the file or stream of the setting, and to the log. Whoever can ch
 change all of them.
 """
 
+import asyncio
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,9 @@ from typing import Any
 import structlog
 
 from app.audit.signed_checkpoint import NOTHING_BEFORE, Signer, checkpoint_hash, read_body, read_line, render_line
-from app.audit.signing_key import load_signing_key
-from app.database.checkpoints import CheckpointRow, has_checkpoints, may_read_audit
-from app.database.engine import Database
+from app.audit.signing_key import PublicKey, load_signing_key
+from app.database.checkpoints import CheckpointRow, any_checkpoint, may_read_audit
+from app.database.engine import Connection, Database
 from app.database.records import ChainHead, chain_heads, database_name
 from app.errors import InvalidCheckpoint
 from app.files import append_line
@@ -46,6 +48,13 @@ class CheckpointLog:
 
     def latest_hash(self, database: str) -> str:
         """The hash of the last checkpoint of this database in the newest file that has one; zeros if there is none."""
+        return next((checkpoint_hash(row.body) for row in self._newest_first(database)), NOTHING_BEFORE)
+
+    def has_found(self, database: str) -> bool:
+        """Whether a process with this data folder has signed the chains that it found in this database."""
+        return any(row.kind == "found" for row in self._newest_first(database))
+
+    def _newest_first(self, database: str) -> Iterator[CheckpointRow]:
         for file in reversed(signed_files(self._folder)):
             for line in reversed(file.read_bytes().splitlines()):
                 try:
@@ -53,8 +62,7 @@ class CheckpointLog:
                 except InvalidCheckpoint:
                     continue  # a line that a full disk cut off; `normalcy audit verify` names it
                 if read_body(row.body).database == database:
-                    return checkpoint_hash(row.body)
-        return NOTHING_BEFORE
+                    yield row
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +77,32 @@ async def open_author(settings: Settings, database: Database, facts: dict[str, A
     key, log = load_signing_key(settings), CheckpointLog(settings.data_dir, settings.checkpoint_file)
     async with database.reading() as connection:
         name = await database_name(connection)
-    return Author(facts, Signer(key, name, log.latest_hash(name)), log)
+        previous = log.latest_hash(name)
+        if previous == NOTHING_BEFORE:  # a new pod, for example
+            previous = await _hash_of_found(connection, key.public)
+    return Author(facts, Signer(key, name, previous), log)
 
 
-async def chains_to_adopt(database: Database) -> list[ChainHead] | None:
+async def _hash_of_found(connection: Connection, key: PublicKey) -> str:
+    """The hash of the checkpoint of what was found, so that it cannot be removed unnoticed; zeros if there is none.
+
+    Only of one with this key: anybody who may add rows can add another one.
+    """
+    row = await any_checkpoint(connection, "found") if await may_read_audit(connection) else None
+    return checkpoint_hash(row.body) if row and key.has_signed(row.body, row.signature) else NOTHING_BEFORE
+
+
+async def chains_to_adopt(database: Database, log: CheckpointLog) -> list[ChainHead] | None:
     """The ends of the chains that nobody has signed, for the first process of an installation that signs.
 
-    None: there is nothing to do, or this login may not read records. Only the first time: signing later what somebody
-    added meanwhile would make it genuine.
+    None: there is nothing to do, or this login may not read records. Only the first time: verification does not accept
+    what is found later, because somebody may have added it meanwhile. If the files name a checkpoint that the database
+    lacks, somebody removed it.
     """
     async with database.reading() as connection:
-        if not await may_read_audit(connection) or await has_checkpoints(connection, "found"):
+        if not await may_read_audit(connection) or await any_checkpoint(connection, "found"):
+            return None
+        if await asyncio.to_thread(log.has_found, await database_name(connection)):
             return None
         return await chain_heads(connection)
 

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
-from app.audit.records import UNREADABLE, NewRecord, Payload, Record, decode, encode
+from app.audit.records import UNREADABLE, NewRecord, Payload, Record, decode, encode, is_exact
 from app.database.records import AuditRow, ChainHead
 
 NOTHING_BEFORE = bytes(32)
@@ -85,6 +85,8 @@ def check_row(row: AuditRow, previous: bytes | None) -> RowDamage | None:
     try:
         payload = decode(row.payload)  # all of it: a record that cannot be decoded would break every reader
     except UNREADABLE:
+        payload = None
+    if payload is None or not is_exact(row.payload, payload):
         return RowDamage(DamageKind.MUTATED, "the payload is not a record of version 1")
     if row.seq == 1 and payload.kind != "genesis":
         return RowDamage(DamageKind.UNKNOWN_CHAIN, "the chain does not start with a genesis")
@@ -111,8 +113,6 @@ def _differing_columns(row: AuditRow, payload: Payload) -> list[str]:
     return [] if expected == row else [n for n in row._fields if getattr(row, n) != getattr(expected, n)]
 
 
-def _expected_month(row: AuditRow, payload: Payload) -> str:
+def _expected_month(row: AuditRow, payload: Payload) -> Any:
     """The genesis states the month of its chain."""
-    if payload.kind != "genesis":
-        return row.month
-    return str((payload.input or {}).get("month"))
+    return (payload.input or {}).get("month") if payload.kind == "genesis" else row.month

@@ -3,8 +3,9 @@
 The bytes are stored as they were hashed and never encoded again, so no later change of an encoder can break a chain.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
 from uuid import UUID
@@ -14,6 +15,8 @@ import uuid_utils.compat as uuid7s
 
 from app.clock import timestamp
 from app.domain.card import ModelRef
+from app.errors import MalformedJson
+from app.formats import strict_json
 
 VERSION = 1
 Kind = Literal["score", "refusal", "read", "key", "activation", "genesis", "seal"]
@@ -111,6 +114,9 @@ def encode(new: NewRecord) -> Record:
 # What decoding a damaged payload raises: not JSON, not UTF-8, not a number, or nested too deeply.
 UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+_LONG_NUMBER = re.compile(rb"[:,\[]-?[0-9]{300}")
+_MODEL_FIELDS = {field.name for field in fields(ModelRef)}
 _decoder = msgspec.json.Decoder(Payload)
 
 
@@ -121,6 +127,24 @@ def decode(payload: bytes) -> Payload:
     if brackets > MAX_DEPTH and _is_deeper(found.input, MAX_DEPTH) | _is_deeper(found.output, MAX_DEPTH):
         raise ValueError("nested too deeply")
     return found
+
+
+def is_exact(payload: bytes, found: Payload) -> bool:
+    """Whether the bytes, which were decoded to `found`, are as the format says in everything that decoding ignores.
+
+    Nearly every payload is what we would write again. Others have more than one meaning, or one that other programs do
+    not see: repeated keys, integers that no double holds, other forms of a UUID, fields of a model that nobody reads.
+    """
+    if found.kind not in KINDS or not _TIME.fullmatch(found.at):
+        return False
+    if not _LONG_NUMBER.search(payload) and msgspec.json.encode(found, order="sorted") == payload:
+        return True
+    try:
+        content: Any = strict_json.loads(payload, MAX_DEPTH + 1)
+    except MalformedJson:
+        return False
+    model = content["model"]
+    return content["record_id"] == str(found.record_id) and (model is None or model.keys() == _MODEL_FIELDS)
 
 
 def _is_deeper(value: Any, levels: int) -> bool:

@@ -152,8 +152,7 @@ class _Chain:
     def __init__(self, month: str, chain_id: UUID, covered: CoveredHashes, signatures: SignatureLedger | None) -> None:
         self.month, self.chain_id, self.covered, self.signatures = month, chain_id, covered, signatures
         self.seq, self.previous, self.last_kind, self.last_at = 0, NOTHING_BEFORE, "", ""
-        signed = signatures.chains.get(chain_id) if signatures else None
-        self.signed_seq = signed.seq if signed else 0
+        self.signed_seq = signatures.signed_rows(chain_id) if signatures else 0
         self.unsigned, self.oldest_unsigned, self.newest_unsigned = 0, "", ""
         self.damage: ChainFinding | None = None
 

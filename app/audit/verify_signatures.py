@@ -9,6 +9,10 @@ Every chain is signed together with its first row, with its seal, and with rows 
 a chain without a signature was added by somebody else, and rows after the last signature are at most a minute younger
 than it: the end of a chain whose writer still runs, or crashed.
 
+Only chains of before the first signature have none of their writer, up to the row where the first signer found them.
+Whoever can remove its checkpoint of kind `found` makes a later process sign another one, of everything that is there
+by then. So if there are several, a row counts as found if all of them have it.
+
 A chain that a trusted key signed as retired may be missing, if no checkpoint covers more of it than its retired end.
 
 The order of a writer's checkpoints is that of their numbers: clocks are set back.
@@ -71,12 +75,11 @@ class SignatureLedger:
     trusted: dict[str, PublicKey]
     must_be_signed: bool = False  # that nothing is signed by these keys is a finding
     chains: dict[UUID, SignedUntil] = field(default_factory=dict)
-    found: set[UUID] = field(default_factory=set)  # chains of before the first signature
+    found: dict[UUID, int] | None = None  # chains of before the first signature, with their last row of that time
     retired: dict[UUID, ChainHead] = field(default_factory=dict)  # chains of months that were removed on purpose
     of_unknown_keys: Counter[tuple[str, str]] = field(default_factory=Counter)  # checkpoints, by source and key
     findings: list[CheckpointFinding] = field(default_factory=list)
     count: int = 0
-    has_found: bool = False
     _latest: dict[UUID, tuple[int, str]] = field(default_factory=dict)  # by writer: number and time of its last one
     _hashes: dict[str, set[str]] = field(default_factory=dict)  # by source
     _previous: dict[str, str] = field(default_factory=dict)  # what must exist, and who refers to it
@@ -133,6 +136,11 @@ class SignatureLedger:
             detail = "no checkpoint is signed by a key that was given"
             self.findings.append(CheckpointFinding(DamageKind.UNSIGNED, IN_DATABASE, detail))
 
+    def signed_rows(self, chain_id: UUID) -> int:
+        """The number of the last row that the chain's writer signed or, if it signed none, the first signer found."""
+        signed = self.chains.get(chain_id)
+        return signed.seq if signed else (self.found or {}).get(chain_id, 0)
+
     def damage_of(self, chain_id: UUID, rows: UnsignedRows) -> str | None:
         """Why rows without a signature are a finding. None: they are the end of a chain that was being written."""
         signed = self.chains.get(chain_id)
@@ -151,9 +159,11 @@ class SignatureLedger:
 
     def _damage_of_unknown(self, chain_id: UUID) -> str | None:
         """Whatever times its rows have: whoever forges a chain chooses them."""
-        if not self.count or chain_id in self.found:
+        if not self.count:
             return None
-        return "no writer has signed this chain" + ("" if self.has_found else f". {HOW_TO_ADOPT}")
+        if self.signed_rows(chain_id):
+            return "the chain was there before the first signature: its writer added none afterwards"
+        return "no writer has signed this chain" + (f". {HOW_TO_ADOPT}" if self.found is None else "")
 
     def _record(self, body: Body, where: str) -> None:
         mine = (body.number, body.at)
@@ -161,8 +171,9 @@ class SignatureLedger:
         if body.previous != NOTHING_BEFORE:
             self._previous.setdefault(body.previous, where)
         if body.kind == "found":
-            self.has_found = True
-            self.found.update(end.chain_id for end in body.ends)
+            ends = {end.chain_id: end.seq for end in body.ends}
+            before = ends if self.found is None else self.found
+            self.found = {chain_id: min(seq, before[chain_id]) for chain_id, seq in ends.items() if chain_id in before}
         elif body.kind == "retired":
             self.retired.update((end.chain_id, end.chain_head) for end in body.ends)
         else:

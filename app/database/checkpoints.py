@@ -41,11 +41,11 @@ async def stream_checkpoints(connection: AsyncConnection, kind: str | None = Non
             yield CheckpointRow(*row)
 
 
-async def has_checkpoints(connection: AsyncConnection, kind: str) -> bool:
-    found = await connection.execute(
-        select(audit_checkpoints.c.number).where(audit_checkpoints.c.kind == kind).limit(1)
-    )
-    return found.first() is not None
+async def any_checkpoint(connection: AsyncConnection, kind: str) -> CheckpointRow | None:
+    """One of those of this kind."""
+    found = await connection.execute(select(audit_checkpoints).where(audit_checkpoints.c.kind == kind).limit(1))
+    row = found.first()
+    return CheckpointRow(*row) if row else None
 
 
 async def may_read_audit(connection: AsyncConnection) -> bool:

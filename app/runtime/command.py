@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
 import app
-from app.audit.author import Author, chains_to_adopt, open_author
+from app.audit.author import Author, CheckpointLog, chains_to_adopt, open_author
 from app.audit.changes import Change, open_change
 from app.audit.encryption import open_data_keys
 from app.audit.signing_key import own_public_key
@@ -73,7 +73,7 @@ async def _sign_found_chains(settings: Settings, database: Database) -> tuple[st
 
     Creates no key: this command may run as another user than the service, or in a container that is thrown away.
     """
-    found = await chains_to_adopt(database)
+    found = await chains_to_adopt(database, CheckpointLog(settings.data_dir))
     if found is None:
         return ()
     if own_public_key(settings) is None:
@@ -113,7 +113,7 @@ async def command_writer(settings: Settings, database: Database, command: str) -
     author = await command_author(settings, database, command)
     writer = AuditWriter(database.appender(), author, make_metrics(), budget_seconds=COMMAND_SECONDS)
     try:
-        await writer.start(await chains_to_adopt(database))
+        await writer.start(await chains_to_adopt(database, author.log))
         yield writer
     finally:
         await writer.stop()

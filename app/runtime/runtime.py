@@ -129,7 +129,7 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
         checkpoints = Checkpoints(database, settings.data_dir, utc_now, metrics, trusted_keys(settings))
         stack.push_async_callback(checkpoints.take)  # the last one, after the chain was sealed
         stack.push_async_callback(writer.stop)
-        await writer.start(await chains_to_adopt(database))
+        await writer.start(await chains_to_adopt(database, author.log))
         for task in (poller.run(), checkpoints.run(), *(keys.run() for keys in tokens.issuers)):
             stack.push_async_callback(_cancel, asyncio.create_task(task))
         runtime = Runtime(

@@ -5,6 +5,7 @@ The keys and activations whose records leave get new ones, marked `adopted`, in 
 erasures are repeated.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -37,7 +38,7 @@ from app.database.retirement import remove_months
 from app.database.sqlite import serve_lock
 from app.domain.card import ModelRef
 from app.errors import RetirementRefused
-from app.files import csv_lines, new_file
+from app.files import new_file
 from app.runtime.command import command_author, command_database, require_database
 from app.services.verify_audit import verify_database
 from app.settings import Settings
@@ -45,6 +46,7 @@ from app.settings import Settings
 Json = dict[str, Any]
 Report = Callable[[str, float], None]
 COMMAND = "audit retire"
+_PLAIN = re.compile(r'[^",\r\n]+')  # psql writes it without quotation marks
 FOLDER = "retired"  # of the data folder
 
 
@@ -169,14 +171,22 @@ async def _export(database: Database, months: Sequence[Month]) -> None:
         path = Path(month.stored_in)
         path.parent.mkdir(mode=0o700, exist_ok=True)
         with new_file(path) as file:
-            file.write(csv_lines([AuditRow._fields]))
+            file.write(_csv_line(AuditRow._fields))
             async with database.reading() as connection:
                 async for page in stream_month(connection, month.month):
-                    file.write(csv_lines(map(_cells, page)))
+                    file.write(b"".join(map(_csv_line, page)))
 
 
-def _cells(row: AuditRow) -> list[object]:
-    return [value.hex() if isinstance(value, bytes) else value for value in row]
+def _csv_line(cells: Sequence[object]) -> bytes:
+    """NULL without quotation marks and an empty text with them, which Python's csv module does not distinguish."""
+    return ",".join(map(_cell, cells)).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    text = value.hex() if isinstance(value, bytes) else str(value)
+    return text if _PLAIN.fullmatch(text) else '"' + text.replace('"', '""') + '"'
 
 
 async def _retire(

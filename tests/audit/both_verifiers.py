@@ -24,7 +24,7 @@ from app.observability import make_metrics
 from app.services.manage_keys import create_key
 from app.services.verify_audit import AuditVerification, verify_database
 from app.settings import Settings
-from tests.audit.recording import FACTS, score
+from tests.audit.recording import FACTS, add_unsigned_chain, score
 from tests.documents import DOCS, ROOT
 
 EXPORTS = re.findall(r"\\copy \((SELECT .*)\) TO (\w+\.csv) CSV HEADER", DOCS["docs/auditors.md"])
@@ -86,10 +86,19 @@ class Auditor:
         return Found(_of_service(found), await self.run_tool())
 
     async def run_tool(self) -> Findings:
+        problems, _ = await self._problems_and_remarks()
+        return frozenset((kind, _place(words)) for kind, words in problems)
+
+    async def remarks(self) -> list[str]:
+        """Of the tool."""
+        _, remarks = await self._problems_and_remarks()
+        return remarks
+
+    async def _problems_and_remarks(self) -> tuple[list[tuple[str, str]], list[str]]:
         audit, signed = await self.tables()
         keys = TOOL.Keys([self.folder / "public.pem"])
-        _, _, problems, _ = await asyncio.to_thread(TOOL.verify, audit, signed, [self.copy], keys)
-        return frozenset((kind, _place(words)) for kind, words in problems)
+        _, _, problems, remarks = await asyncio.to_thread(TOOL.verify, audit, signed, [self.copy], keys)
+        return problems, remarks
 
     async def tables(self) -> tuple[Path, Path | None]:
         """For the tool: the SQLite file, or the exports of both tables."""
@@ -131,7 +140,7 @@ async def open_writer(
 ) -> AuditWriter:
     author = await open_author(settings, database, FACTS)
     writer = AuditWriter(appender or database.appender(), author, make_metrics(), clock=clock)
-    await writer.start(await chains_to_adopt(database))
+    await writer.start(await chains_to_adopt(database, author.log))
     return writer
 
 
@@ -147,7 +156,9 @@ async def crash(writer: AuditWriter) -> None:
 
 
 async def fill(settings: Settings, database: Database, pick: random.Random) -> None:
-    """Two sealed chains, one of a writer that crashed after its last signature, and the chain of a key."""
+    """A chain of before the first signature, two sealed ones, one of a writer that crashed after its last signature,
+    and the chain of a key."""
+    await add_unsigned_chain(database, timedelta(hours=2))
     start = utc_now() - timedelta(hours=1)
     for is_sealed in (True, True, False):
         now = [start]

@@ -4,6 +4,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -13,16 +14,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.audit import changes
 from app.audit.author import Author, CheckpointLog
+from app.audit.chain import genesis, link, new_chain
 from app.audit.checkpoint import Checkpoint
-from app.audit.records import NewRecord
+from app.audit.records import NewRecord, encode
 from app.audit.signed_checkpoint import Signer
 from app.audit.signing_key import SigningKey
 from app.audit.verify import ChainVerification, Coverage, verify_chains
 from app.audit.writer import AuditWriter
-from app.clock import utc_now
+from app.clock import month_of, utc_now
 from app.database.activations import Activation
 from app.database.engine import Database
-from app.database.records import AuditRow, stream_chains
+from app.database.records import AuditRow, ChainHead, add_records, stream_chains
 from app.database.tables import audit_records
 from app.domain.card import ModelRef
 from app.errors import AuditUnavailable
@@ -110,6 +112,16 @@ async def tampered(
         for statement in statements:
             await connection.execute(statement)
         return await verify_chains(stream_chains(connection), Coverage(*[checkpoint] if checkpoint else []))
+
+
+async def add_unsigned_chain(database: Database, age: timedelta = timedelta()) -> ChainHead:
+    """As a version without signatures did, or somebody without the key."""
+    when = utc_now() - age
+    head = new_chain(month_of(utc_now()))
+    rows, end = link(head, [genesis(head, when, FACTS), encode(score("old", at=when))])
+    async with database.writing() as connection:
+        await add_records(connection, rows)
+    return end
 
 
 def inserting(rows: list[AuditRow]) -> Executable:

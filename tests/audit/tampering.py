@@ -78,8 +78,9 @@ class Stored:
         yield from (*self.rows, *self.checkpoints)
 
     def signed_until(self) -> dict[UUID, int]:
-        """The last signed row of each chain."""
-        ends = [end for row in self.checkpoints if row.kind == "written" for end in read_body(row.body).ends]
+        """The last signed row of each chain, also of one that was found before anything was signed."""
+        signed = [row for row in self.checkpoints if row.kind in ("written", "found")]
+        ends = [end for row in signed for end in read_body(row.body).ends]
         return {end.chain_id: max(e.seq for e in ends if e.chain_id == end.chain_id) for end in ends}
 
     def signed_rows(self) -> list[AuditRow]:
@@ -122,7 +123,7 @@ def _other(value: Any, name: str, pick: random.Random) -> Any:
         return uuid4()
     if name in ("item", "status"):
         return 7 if value is None else value + 1
-    return "x" if value is None else f"{value}x"
+    return pick.choice(["", "x"]) if value is None else pick.choice(["", f"{value}x"])
 
 
 def delete_first(stored: Stored, pick: random.Random) -> Tampered:
@@ -207,7 +208,7 @@ def append_after_seal(stored: Stored, pick: random.Random) -> Tampered:
 
 
 def append_late(stored: Stored, pick: random.Random) -> Tampered:
-    """With right hashes, to the chain of a writer that crashed."""
+    """With right hashes, to the chain of a writer that crashed, or that was found."""
     rows = stored.chain(pick, sealed=False)
     late = encode(score("forged", at=_time(rows[-1]) + timedelta(seconds=pick.randrange(181, 9999))))
     return stored.without([], *_continued(rows, [late])), {"UNSIGNED"}

@@ -4,13 +4,18 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+from app.audit.chain import link
+from app.audit.records import encode
+from app.clock import parse_timestamp
 from app.database.engine import Database
 from app.settings import Settings
 from tests.audit.both_verifiers import Auditor, Findings, fill
+from tests.audit.recording import score
 from tests.audit.tampering import (
     MALFORMED,
     SPELLINGS,
@@ -100,3 +105,29 @@ async def test_an_identifier_in_another_spelling_is_found_by_both(auditor: Audit
         else:
             tampered = base.without([row], respelled(row, name, spell))
         assert await found_by_both(auditor, base, tampered, as_owner=True), spell(UUID(int=10))
+
+
+@pytest.mark.parametrize("name", ["request_id", "site", "version"])
+async def test_an_empty_text_where_the_payload_has_none_is_found_by_both(auditor: Auditor, name: str) -> None:
+    """An export must not make them the same."""
+    base = await read_stored(auditor.database)
+    row = next(row for row in base.signed_rows() if getattr(row, name) is None)
+    empty: dict[str, Any] = {name: ""}
+    tampered = base.without([row], row._replace(**empty))
+    assert await found_by_both(auditor, base, tampered, as_owner=True) == {("MUTATED", f"{row.chain_id} {row.seq}")}
+
+
+TEXTS = ("", ",", '"', '""', "\r", "\n", "\r\n", '",\n"', "\\N", "\\.", "NULL", " ", "é\u2028", '"a"', "\n\n,,", "\x85")
+
+
+@pytest.mark.parametrize("text", TEXTS)
+async def test_a_text_survives_an_export_unchanged(auditor: Auditor, text: str) -> None:
+    """With right hashes, in rows that are not signed yet: what the payload says is what the verifiers read."""
+    base = await read_stored(auditor.database)
+    rows = next(rows for rows in base.chains().values() if rows[-1].kind == "score" and len(rows) > 2)
+    added, _ = link(rows[-1].head, [encode(score(text, at=parse_timestamp(rows[-1].at), principal=text))])
+    assert await found_by_both(auditor, base, base.without([], *added), as_owner=False) == frozenset()
+    edited = [added[0]._replace(request_id=None)]
+    assert {kind for kind, _ in await found_by_both(auditor, base, base.without([], *edited), as_owner=True)} == {
+        "MUTATED"
+    }

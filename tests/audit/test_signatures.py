@@ -28,7 +28,7 @@ from app.services.signing_keys import rotate_signing_key
 from app.services.verify_audit import AuditVerification, verify_audit, write_checkpoint
 from app.settings import Settings, load_settings
 from tests.audit.both_verifiers import Auditor, crash
-from tests.audit.recording import FACTS, all_rows, score
+from tests.audit.recording import FACTS, add_unsigned_chain, all_rows, score
 from tests.cli.running import tamper
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ class Clock:
 async def open_one(settings: Settings, database: Database, clock: Clock | None = None) -> AuditWriter:
     author = await open_author(settings, database, FACTS)
     writer = AuditWriter(database.appender(), author, make_metrics(), clock=clock or Clock())  # type: ignore[arg-type]
-    await writer.start(await chains_to_adopt(database))
+    await writer.start(await chains_to_adopt(database, author.log))
     return writer
 
 
@@ -170,16 +170,6 @@ async def test_a_chain_that_no_writer_signed_is_found_whenever_it_says_it_was_op
     for age in (timedelta(), timedelta(days=20)):
         await add_unsigned_chain(database, age)
     assert kinds(await verified(settings)) == ["UNKNOWN_CHAIN", "UNKNOWN_CHAIN"]
-
-
-async def add_unsigned_chain(database: Database, age: timedelta = timedelta()) -> ChainHead:
-    """As a version without signatures did, or somebody without the key."""
-    when = utc_now() - age
-    head = new_chain(month_of(utc_now()))
-    rows, end = link(head, [genesis(head, when, FACTS), encode(score("old", at=when))])
-    async with database.writing() as connection:
-        await add_records(connection, rows)
-    return end
 
 
 async def write_without_reading(settings: Settings, database: Database) -> None:

@@ -151,6 +151,10 @@ async def test_a_retired_month_is_missed_by_nobody_and_its_archive_verifies(audi
     assert sum("was retired with" in remark for remark in remarks) == month.chains
     archive.write_text(whole)
     assert f"archive {archive} has records of {MONTH}" in TOOL.verify(*tables, [audit.auditor.copy], keys, [archive])[3]
+    archive.write_text(re.sub(r"(?m)^((?:[^,]*,){4}),", r'\1"",', whole, count=1))
+    [(kind, words)] = TOOL.verify(*tables, [audit.auditor.copy], keys, [archive])[2]
+    assert (kind, words.partition(": ")[2]) == ("MUTATED", "columns differ from the payload: request_id")
+    archive.write_text(whole)
     archive.write_text(archive.read_text().replace(",loopback,", ",somebody,", 1).replace(",tests,", ",somebody,", 1))
     archive.write_text(re.sub(r"(?m)^(2020-01,[^,]*,2,.*)\n", "", archive.read_text(), count=1))
     assert {kind for kind, _ in TOOL.verify(*tables, [audit.auditor.copy], keys, [archive])[2]} & {"GAP", "TRUNCATED"}

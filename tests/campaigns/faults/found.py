@@ -153,4 +153,29 @@ FOUND = (
         "78d14c9",
         "python -m pytest tests/services/test_retire_months.py",
     ),
+    Found(
+        "An owner of the database who removed the checkpoint of kind `found`, added a forged chain and waited for the "
+        "start of a process got that chain signed; with the removed row back, both verifiers reported the audit as "
+        "intact.",
+        "496ea71",
+        "python -m pytest tests/audit/test_found_checkpoints.py -k later_process",
+    ),
+    Found(
+        "Rows that somebody added to an unsealed chain of before the first signature were a remark, whatever their "
+        "time.",
+        "496ea71",
+        "python -m pytest tests/audit/test_found_checkpoints.py -k added",
+    ),
+    Found(
+        "The independent verifier did not distinguish NULL and an empty text in psql's CSV, nor in the archive of a "
+        "month: a column that was changed from one to the other was found by `audit verify` alone.",
+        "0a5b242",
+        "python -m pytest tests/audit/test_malformed_rows.py -k 'empty or survives'",
+    ),
+    Found(
+        "Of payloads with right hashes, each verifier accepted some that the other one reported, and both accepted "
+        "some that the format forbids.",
+        "0a5b242",
+        "python -m pytest tests/audit/test_payload_agreement.py",
+    ),
 )

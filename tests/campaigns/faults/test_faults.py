@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.audit.tampering import TAMPERS
 from tests.campaigns import servers
 from tests.campaigns.faults import crowd
 from tests.campaigns.faults.__main__ import main
@@ -70,7 +71,7 @@ def test_a_silent_network_loses_no_acknowledged_score(tmp_path: Path) -> None:
 @pytest.mark.postgres
 @pytest.mark.parametrize(
     ("row", "cycles"),
-    [("F5", 20), ("F7", 200), ("F8-tampering-by-the-owner", 27), ("F8-clean-runs", 3), ("F13", 40)],
+    [("F5", 20), ("F7", 200), ("F8-tampering-by-the-owner", len(TAMPERS)), ("F8-clean-runs", 3), ("F13", 40)],
 )
 def test_a_short_run_of_a_row_on_both_databases(tmp_path: Path, row: str, cycles: int) -> None:
     run(tmp_path, "--only", row, "--cycles", str(cycles))
