@@ -19,7 +19,7 @@ from tests.web.serving import create_key
 HONEST_CLIENTS, INTERVAL_SECONDS = 16, 0.4  # below the rate limit of one key
 QUIET_SECONDS, ATTACK_SECONDS = 8.0, 16.0  # longer than the deadline for headers
 SOCKETS = 1000
-FULL_LOAD_CONNECTIONS = 64  # as many as saturate the service
+OVERLOAD_CONNECTIONS = 640  # ten times as many as saturate the service
 LOADED_SECONDS = 2.0  # until the service has read a new key
 HEAD_START_SECONDS = 3.0  # for the attack to be complete
 ATTACKERS_NICENESS = 10  # they are elsewhere: that they share a processor with the honest clients must not be measured
@@ -32,7 +32,7 @@ async def run_slow_sockets(context: Context) -> Finding:
 
 async def run_overload(context: Context, scope: Scope = Scope.SCORE, path: str = PATH) -> Finding:
     """By a key with this scope, which a score needs or not."""
-    return await _run(context, "load_client", 10 * FULL_LOAD_CONNECTIONS, scope, path)
+    return await _run(context, "load_client", OVERLOAD_CONNECTIONS, scope, path)
 
 
 async def _run(context: Context, attack: str, connections: int, scope: Scope = Scope.SCORE, *more: object) -> Finding:

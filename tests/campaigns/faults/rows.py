@@ -8,7 +8,14 @@ from tests.campaigns.faults import injection
 from tests.campaigns.faults.artefacts import run_artefacts
 from tests.campaigns.faults.broken_builds import run_broken_build
 from tests.campaigns.faults.clock_jumps import run_clock_jumps
-from tests.campaigns.faults.crowd import run_overload, run_slow_sockets
+from tests.campaigns.faults.crowd import (
+    HONEST_CLIENTS,
+    INTERVAL_SECONDS,
+    OVERLOAD_CONNECTIONS,
+    SOCKETS,
+    run_overload,
+    run_slow_sockets,
+)
 from tests.campaigns.faults.cycles import REQUIRED, run_cycles
 from tests.campaigns.faults.full_disk import run_full_disk
 from tests.campaigns.faults.hostile_bytes import run_canaries, run_fuzz
@@ -190,8 +197,9 @@ ROWS: tuple[Row, ...] = (
     Row(
         "F10",
         "slow sockets",
-        "16 honest clients with a key send ten requests a second each, alone and beside 1,000 sockets that send their "
-        "headers byte by byte and come back when they are closed.",
+        f"{HONEST_CLIENTS} honest clients with a key send {HONEST_CLIENTS / INTERVAL_SECONDS:.0f} requests a second "
+        f"together, alone and beside {SOCKETS:,} sockets that send their headers byte by byte and come back when they "
+        "are closed.",
         "at least 95% of the honest requests served, their p99 at most 3 times that without the attack, memory at "
         "most +50 MB; the worst cycle counts",
         run_slow_sockets,
@@ -200,8 +208,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         "F10",
         "overload",
-        "The same honest clients beside another caller with a key on 640 connections, ten times as many as saturate "
-        "the service, each of which sends its next request on every answer.",
+        f"The same honest clients beside another caller with one key on {OVERLOAD_CONNECTIONS} connections, ten times "
+        "as many as saturate the service, each of which sends its next request on every answer.",
         "as for slow sockets",
         run_overload,
         5,

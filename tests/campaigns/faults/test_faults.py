@@ -85,7 +85,7 @@ def test_a_short_run_of_a_row_on_both_databases(tmp_path: Path, row: str, cycles
 def test_every_request_of_a_short_flood_is_refused(tmp_path: Path, row: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"QUIET_SECONDS": 1.0, "ATTACK_SECONDS": 2.0, "HEAD_START_SECONDS": 0.5}.items():
         monkeypatch.setattr(crowd, name, value)
-    monkeypatch.setattr(crowd, "FULL_LOAD_CONNECTIONS", 2)
+    monkeypatch.setattr(crowd, "OVERLOAD_CONNECTIONS", 20)
     run(tmp_path, "--only", row, "--cycles", "1", "--database", "SQLite")
     [found] = read_all(tmp_path).values()
     assert (found.unmet, found.cycles) == ([], 1)
