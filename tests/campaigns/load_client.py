@@ -1,9 +1,9 @@
 """The load generator, a process of its own: keep-alive connections that send the next request on each answer.
 
-    python -m tests.campaigns.load_client PORT CONNECTIONS SECONDS [KEY [PATH]]
+    python -m tests.campaigns.load_client PORT CONNECTIONS SECONDS [KEY[,KEY...] [PATH]]
 
-Prints {"answers", "seconds", "errors", "p50_ms", "p99_ms"} as JSON. It checks the status and the length of an
-answer and nothing else, so that it takes little processor time beside the server.
+Connections take the keys in turn. Prints {"answers", "seconds", "errors", "p50_ms", "p99_ms"} as JSON. It checks the
+status and the length of an answer and nothing else, so that it takes little processor time beside the server.
 """
 
 import asyncio
@@ -90,17 +90,17 @@ class Client(asyncio.Protocol):
         self._next += 1
 
 
-async def run_load(port: int, connections: int, seconds: float, key: str = "", path: str = PATH) -> dict[str, float]:
-    loop, queries = asyncio.get_running_loop(), requests(port, key, path)
+async def run_load(port: int, connections: int, seconds: float, keys: str = "", path: str = PATH) -> dict[str, float]:
+    loop, queries = asyncio.get_running_loop(), [requests(port, key, path) for key in keys.split(",")]
     began = time.perf_counter()
     tally = Tally(began + seconds)
     waiting: list[asyncio.Future[None]] = []
     for number in range(connections):
         done = loop.create_future()
         waiting.append(done)
-        first = number * (MEASUREMENTS // connections)
+        first, own = number * (MEASUREMENTS // connections), queries[number % len(queries)]
         await loop.create_connection(
-            lambda first=first, done=done: Client(queries, first, tally, done),  # type: ignore[misc]
+            lambda own=own, first=first, done=done: Client(own, first, tally, done),  # type: ignore[misc]
             "127.0.0.1",
             port,
         )

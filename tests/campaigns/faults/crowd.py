@@ -30,17 +30,19 @@ async def run_slow_sockets(context: Context) -> Finding:
     return await _run(context, "faults.slow_client", SOCKETS)
 
 
-async def run_overload(context: Context, scope: Scope = Scope.SCORE, path: str = PATH) -> Finding:
-    """By a key with this scope, which a score needs or not."""
-    return await _run(context, "load_client", OVERLOAD_CONNECTIONS, scope, path)
+async def run_overload(context: Context, scope: Scope = Scope.SCORE, path: str = PATH, keys: int = 1) -> Finding:
+    """By keys with this scope, which a score needs or not."""
+    return await _run(context, "load_client", OVERLOAD_CONNECTIONS, path, scope=scope, keys=keys)
 
 
-async def _run(context: Context, attack: str, connections: int, scope: Scope = Scope.SCORE, *more: object) -> Finding:
-    """Each cycle measures the honest clients alone, then beside the attack."""
+async def _run(
+    context: Context, attack: str, connections: int, *more: object, scope: Scope = Scope.SCORE, keys: int = 0
+) -> Finding:
+    """Each cycle measures the honest clients alone, then beside the attack, which has so many keys."""
     worst: dict[str, float] = {"share": 1.0, "slower": 0.0, "quiet": 0.0, "beside": 0.0, "memory": 0.0}
     sent, did, cycles = 0, dict[str, float](), 0
     async with with_key(context, {}) as (target, key):
-        other = await asyncio.to_thread(create_key, target.owner_settings, [scope])
+        others = [await asyncio.to_thread(create_key, target.owner_settings, [scope]) for _ in range(keys)]
         await asyncio.sleep(LOADED_SECONDS)
         process = psutil.Process(target.service.process.pid)
         if pin(SERVER_CPU):
@@ -53,7 +55,7 @@ async def _run(context: Context, attack: str, connections: int, scope: Scope = S
                 target.service.port,
                 connections,
                 ATTACK_SECONDS + 2 * HEAD_START_SECONDS,
-                *([other, *more] if attack == "load_client" else []),
+                *([",".join(others), *more] if others else []),
                 niceness=ATTACKERS_NICENESS,
             )
             await asyncio.sleep(HEAD_START_SECONDS)
