@@ -23,7 +23,8 @@ from app.database.records import AuditRow, ChainHead, stored_row
 from app.errors import AlreadyServing, DatabaseNotReady, DatabaseUnavailable
 
 FILE_NAME = "normalcy.sqlite3"
-MOVE_SECONDS = 0.25  # between two moves of a busy log: soon enough to leave few pages to the commits themselves
+LOG_PAGES = 1000  # in the write-ahead log when a commit moves them into the file itself
+MOVE_SECONDS = 1.0  # least time between two moves at idle moments: fewer than one request in a hundred waits for one
 BUSY_SECONDS = 1.5  # below STATEMENT_SECONDS, so that a locked file is reported by SQLite itself
 PRAGMAS = (
     "PRAGMA journal_mode = WAL",
@@ -32,8 +33,9 @@ PRAGMAS = (
     "PRAGMA recursive_triggers = ON",  # REPLACE then fires the delete triggers too
     "PRAGMA foreign_keys = ON",  # no activation without its record
     "PRAGMA secure_delete = ON",  # a data key that is destroyed, or an answer that has expired, leaves no bytes behind
+    "PRAGMA wal_autocheckpoint = 0",  # of a process only the audit writer's connection moves the log, see `_move_log`
 )
-INSERT = f"INSERT INTO audit_records VALUES ({', '.join('?' * len(AuditRow._fields))})"  # noqa: S608 - no input in it
+ROW = f"({', '.join('?' * len(AuditRow._fields))})"
 INSERT_SIGNED = "INSERT INTO audit_checkpoints VALUES (?, ?, ?, ?, ?)"
 HEAD = "SELECT seq, row_hash FROM audit_records WHERE month = ? AND chain_id = ? ORDER BY seq DESC LIMIT 1"
 MOUNTS = Path("/proc/self/mounts")  # Linux; elsewhere nothing is known and nothing is refused
@@ -68,7 +70,7 @@ def empty_log(path: Path) -> bool:
         while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             if time.monotonic() > ends:
                 return False
-            time.sleep(0.01)  # for a `LogMover` SQLite does not wait by itself
+            time.sleep(0.01)  # for a move by another process SQLite does not wait by itself
         return True
     return False
 
@@ -135,8 +137,10 @@ class OneThread:
     """Runs one job after the other. An executor takes twice as long for the way there and back, and a request that is
     alone waits for both."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, when_idle: Callable[[], None] = lambda: None) -> None:
+        """`when_idle` runs in the thread after a job that no other one waits behind. It must not raise."""
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._when_idle = when_idle
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     async def run(self, work: Callable[[], T], seconds: float) -> T:
@@ -159,49 +163,17 @@ class OneThread:
         while (job := self._jobs.get()) is not None:
             job.run()
             del job  # else its records would stay in memory until the next one
-
-
-class LogMover:
-    """Moves what was committed from the write-ahead log into the file, in a thread of its own.
-
-    Otherwise the commit that finds a thousand pages in the log moves them all, and every request that waits for it also
-    waits for two more flushes of the disk. Now that commit finds only the last pages left to move. Whatever fails here
-    stays in the log, where it is as safe.
-    """
-
-    def __init__(self, file: Path) -> None:
-        self._uri = f"{file.absolute().as_uri()}?mode=rw"  # never makes a file
-        self._committed, self._ended = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="audit-sqlite-log", daemon=True)
-        self._thread.start()
-
-    def committed(self) -> None:
-        self._committed.set()
-
-    def end(self) -> None:
-        """Waits until it no longer uses the file, so that the last connection can remove the log."""
-        self._ended.set()
-        self._committed.set()
-        self._thread.join(STATEMENT_SECONDS)
-
-    def _run(self) -> None:
-        self._committed.wait()  # before that there may be no file
-        with suppress(sqlite3.Error), closing(sqlite3.connect(self._uri, uri=True, timeout=0)) as connection:
-            while not self._ended.is_set():
-                self._committed.clear()
-                with suppress(sqlite3.Error):
-                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-                self._ended.wait(MOVE_SECONDS)
-                self._committed.wait()
+            if self._jobs.empty():
+                self._when_idle()
 
 
 class SqliteAppender:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._thread = OneThread("audit-sqlite")
-        self._log = LogMover(path)
+        self._thread = OneThread("audit-sqlite", when_idle=self._move_log)
         self._connection: sqlite3.Connection | None = None  # used in the thread only
         self._connected = False
+        self._has_log, self._moved_at = False, time.monotonic()
 
     @property
     def connected(self) -> bool:
@@ -215,8 +187,8 @@ class SqliteAppender:
         return await self._in_thread(self._durability_problem)
 
     async def append(self, rows: list[AuditRow], signed: Sequence[CheckpointRow] = ()) -> None:
-        await self._in_thread(lambda: self._insert(rows, signed))
-        self._log.committed()
+        inserts = [*_inserts(rows)]
+        await self._in_thread(lambda: self._insert(inserts, signed))
 
     async def head(self, month: str, chain_id: UUID) -> ChainHead | None:
         found = await self._in_thread(lambda: self._open().execute(HEAD, (month, chain_id.hex)).fetchone())
@@ -228,7 +200,7 @@ class SqliteAppender:
     async def close(self) -> None:
         self._connected = False
         with suppress(DatabaseUnavailable):
-            await self._in_thread(self._finish)
+            await self._in_thread(self._close)
         self._thread.close()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
@@ -247,26 +219,61 @@ class SqliteAppender:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         self._connection = connection
         set_pragmas(connection)
+        connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
 
     def _durability_problem(self) -> str | None:
         [synchronous], [journal_mode] = (self._open().execute(pragma).fetchone() for pragma in SQLITE_SETTINGS)
         return sqlite_problem(synchronous, journal_mode)
-
-    def _finish(self) -> None:
-        self._log.end()
-        self._close()
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
-    def _insert(self, rows: list[AuditRow], signed: Sequence[CheckpointRow]) -> None:
+    def _insert(self, inserts: Sequence["Insert"], signed: Sequence[CheckpointRow]) -> None:
         connection = self._open()
         with connection:  # commits at the end, or rolls back
             connection.execute("BEGIN IMMEDIATE")  # a read that turns into a write would not wait for the lock
-            connection.executemany(INSERT, map(_parameters, rows))
+            for statement, parameters, rows in inserts:
+                if connection.execute(statement, parameters).rowcount != rows:  # a trigger can leave rows out
+                    raise sqlite3.IntegrityError("rows were not inserted")
             connection.executemany(INSERT_SIGNED, [(row.writer.hex, *row[1:]) for row in signed])
+        self._has_log = True
+
+    def _move_log(self) -> None:
+        """Moves what was committed from the write-ahead log into the file, between two commits.
+
+        Otherwise the commit that finds `LOG_PAGES` in the log moves them all, and every request that waits for it also
+        waits for two more flushes of the disk. If the log is busy or the disk is full, what is not moved stays there.
+
+        Here and not beside the commits, on another connection: before 3.51.3 SQLite can lose what was committed if one
+        connection begins to move a log that is already moved, while another one commits ("WAL-reset bug").
+        """
+        connection, now = self._connection, time.monotonic()
+        if connection is None or not self._has_log or now < self._moved_at + MOVE_SECONDS:
+            return
+        self._has_log, self._moved_at = False, now
+        with suppress(sqlite3.Error):
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+class Insert(NamedTuple):
+    statement: str
+    parameters: list[object]
+    rows: int
+
+
+def _inserts(rows: Sequence[AuditRow]) -> Iterator[Insert]:
+    """By few statements, and of few different sizes, so that each is prepared once.
+
+    A thread that calls SQLite, or deflates, waits for the event loop afterwards. So the rows are made ready here, and
+    the thread does not wait after each of them.
+    """
+    while rows:
+        count = 1 << len(rows).bit_length() - 1  # the largest power of two
+        parameters = [value for row in rows[:count] for value in _parameters(row)]
+        yield Insert(f"INSERT INTO audit_records VALUES {', '.join([ROW] * count)}", parameters, count)  # noqa: S608
+        rows = rows[count:]
 
 
 def _parameters(row: AuditRow) -> tuple[object, ...]:

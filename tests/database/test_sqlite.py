@@ -1,34 +1,31 @@
 """The SQLite file: one serving process, a local disk, and one thread that writes."""
 
 import asyncio
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from sqlalchemy import insert, text
 
+from app.audit.chain import link, new_chain
+from app.audit.records import encode
+from app.database import sqlite
+from app.database.appender import Appender
 from app.database.checkpoints import CheckpointRow
-from app.database.engine import open_database
+from app.database.engine import Database, open_database
 from app.database.migrate import upgrade
-from app.database.sqlite import (
-    MOVE_SECONDS,
-    LogMover,
-    OneThread,
-    check_local_folder,
-    empty_log,
-    serve_lock,
-    set_pragmas,
-)
-from app.errors import AlreadyServing, DatabaseNotReady
+from app.database.sqlite import OneThread, check_local_folder, empty_log, serve_lock
+from app.database.tables import audit_checkpoints
+from app.errors import AlreadyServing, DatabaseNotReady, DatabaseUnavailable
 from app.settings import load_settings
+from tests.audit.recording import all_rows, score
 
 SOON = 5.0  # seconds
-MOVER = "audit-sqlite-log"
 HOLDER = """
 import sys, time
 from pathlib import Path
@@ -127,23 +124,6 @@ def test_work_that_ends_after_its_event_loop_does_not_end_the_thread(thread: One
     assert asyncio.run(thread.run(lambda: "alive", SOON)) == "alive"
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Iterator[Path]:
-    """A database that somebody else has open, so that nothing is moved because it is closed."""
-    file = tmp_path / "normalcy.sqlite3"
-    connection = sqlite3.connect(file, isolation_level=None)
-    set_pragmas(connection)
-    connection.execute("CREATE TABLE t (word TEXT)")
-    yield file
-    connection.close()
-
-
-def commit(file: Path, word: str) -> None:
-    connection = sqlite3.connect(file, isolation_level=None)
-    connection.execute("INSERT INTO t VALUES (?)", (word,))
-    connection.close()
-
-
 def arrives(file: Path, word: str, seconds: float = SOON) -> bool:
     """Whether it comes into the file itself in time, whatever the write-ahead log holds."""
     until = time.monotonic() + seconds
@@ -154,49 +134,97 @@ def arrives(file: Path, word: str, seconds: float = SOON) -> bool:
     return True
 
 
-def test_what_was_committed_moves_from_the_log_into_the_file_without_the_writer(file: Path) -> None:
-    mover = LogMover(file)
-    commit(file, "first")
-    assert not arrives(file, "first", seconds=0.5)  # nobody said so
-    for word in ("second", "third"):
-        commit(file, word)
-        mover.committed()
-        assert arrives(file, word)
-    mover.end()
-    commit(file, "last")
-    mover.committed()
-    assert not arrives(file, "last", seconds=0.5)
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    """Open while a test runs, so that nothing is moved because the last connection is closed."""
+    database = open_database(load_settings({"NORMALCY_DATA_DIR": str(tmp_path)}))
+    await upgrade(database)
+    empty_log(database.file)
+    yield database
+    await database.close()
 
 
-def test_the_log_can_be_emptied_while_it_is_moved(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite refuses this at once while another connection moves the log, however long it may wait."""
-    monkeypatch.setattr("app.database.sqlite.MOVE_SECONDS", 0)
-    mover = LogMover(file)
-    for number in range(200):
-        commit(file, f"{number}")
-        mover.committed()
-        assert empty_log(file)
-    mover.end()
+@pytest.fixture
+async def appender(database: Database) -> AsyncIterator[Appender]:
+    appender = database.appender()
+    await appender.connect()
+    yield appender
+    await appender.close()
 
 
-def test_a_file_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
-    mover = LogMover(tmp_path / "normalcy.sqlite3")
-    mover.committed()
-    time.sleep(3 * MOVE_SECONDS)
-    mover.end()
-    assert not list(tmp_path.iterdir())
+def a_checkpoint(signature: str, number: int = 1) -> CheckpointRow:
+    return CheckpointRow(UUID(int=1), number, "test", b"body", signature.encode())
 
 
 @pytest.mark.anyio
-async def test_every_commit_of_the_audit_is_moved_and_no_log_stays_behind(tmp_path: Path) -> None:
+async def test_what_was_committed_moves_into_the_file_when_the_writer_is_idle(
+    database: Database, appender: Appender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await appender.append([], [a_checkpoint("soon after the last move")])
+    assert not await asyncio.to_thread(arrives, database.file, "soon after the last move", 0.3)
+    monkeypatch.setattr(sqlite, "MOVE_SECONDS", 0.0)
+    assert await appender.head("2026-11", UUID(int=1)) is None  # as the writer asks every second
+    assert await asyncio.to_thread(arrives, database.file, "soon after the last move")
+    await appender.append([], [a_checkpoint("at once", 2)])
+    assert await asyncio.to_thread(arrives, database.file, "at once")
+
+
+@pytest.mark.anyio
+async def test_no_other_connection_moves_the_log(database: Database) -> None:
+    """Beside a commit of another one, old versions of SQLite could lose that."""
+    async with database.writing() as connection:
+        for number in range(40):
+            await connection.execute(insert(audit_checkpoints).values(**a_checkpoint("x" * 200_000, number)._asdict()))
+    log = database.file.with_name(f"{database.file.name}-wal")
+    assert log.stat().st_size > 4096 * sqlite.LOG_PAGES
+    assert database.file.stat().st_size < log.stat().st_size / 4
+
+
+@pytest.mark.anyio
+async def test_the_writer_moves_a_large_log_in_its_commit(database: Database, appender: Appender) -> None:
+    await appender.append([], [a_checkpoint("x" * 5000 * sqlite.LOG_PAGES)])
+    assert database.file.stat().st_size > 5000 * sqlite.LOG_PAGES
+
+
+@pytest.mark.anyio
+async def test_the_log_can_be_emptied_while_it_is_moved(
+    database: Database, appender: Appender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite refuses this at once while another connection moves the log, however long it may wait."""
+    monkeypatch.setattr(sqlite, "MOVE_SECONDS", 0.0)
+    for number in range(200):
+        await appender.append([], [a_checkpoint("signature", number)])
+        assert await asyncio.to_thread(empty_log, database.file)
+
+
+@pytest.mark.anyio
+async def test_a_writer_that_ends_leaves_no_log(tmp_path: Path) -> None:
     database = open_database(load_settings({"NORMALCY_DATA_DIR": str(tmp_path)}))
     await upgrade(database)
-    before = set(threading.enumerate())
     appender = database.appender()
     await appender.connect()
     await database.close()
-    await appender.append([], [CheckpointRow(UUID(int=1), 1, "test", b"body", b"signature-of-this-row")])
-    assert await asyncio.to_thread(arrives, database.file, "signature-of-this-row")
+    await appender.append([], [a_checkpoint("signature-of-this-row")])
     await appender.close()
-    assert MOVER not in {thread.name for thread in set(threading.enumerate()) - before}  # else it may use the log
     assert [each.name for each in tmp_path.iterdir()] == [database.file.name]
+    assert arrives(database.file, "signature-of-this-row", 0)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("count", [1, 2, 3, 64, 100, 255, 256])
+async def test_a_group_of_any_size_is_stored_in_order(database: Database, appender: Appender, count: int) -> None:
+    rows, _ = link(new_chain("2026-11"), [encode(score(f"request-{number}")) for number in range(count)])
+    await appender.append(rows)
+    assert await all_rows(database) == rows
+
+
+@pytest.mark.anyio
+async def test_rows_that_a_trigger_leaves_out_are_a_failure(database: Database, appender: Appender) -> None:
+    rows, _ = link(new_chain("2026-11"), [encode(score(f"request-{number}")) for number in range(3)])
+    async with database.writing() as connection:
+        await connection.execute(
+            text("CREATE TRIGGER t BEFORE INSERT ON audit_records WHEN NEW.seq = 2 BEGIN SELECT RAISE(IGNORE); END")
+        )
+    with pytest.raises(DatabaseUnavailable):
+        await appender.append(rows)
+    assert await all_rows(database) == []
