@@ -31,6 +31,9 @@ from tests.campaigns.faults.soak import run_soak
 from tests.campaigns.faults.tampering import WRITERS, run_clean, run_tampering
 from tests.campaigns.faults.upgrade import OLDER, run_upgrade
 
+refusing_cycles = partial(run_cycles, must_refuse=True)
+HAS_EFFECT = "; some requests are refused: without any the fault had no effect"
+
 UNDER_LOAD = (
     f"{CLIENTS} clients request scores without pause over keep-alive connections, each request with its own id and its "
     "own patient. At an instant drawn from the seed, "
@@ -45,8 +48,8 @@ ROWS: tuple[Row, ...] = (
         "F1",
         "kill -9",
         UNDER_LOAD + "the process is killed and started again." + COMPARED,
-        REQUIRED + " (a request in flight when the process dies gets no answer). 300 cycles, 1,000 as a nightly run: "
-        "`--only F1-kill-9 --again --cycles 1000`",
+        f"{REQUIRED} (the {CLIENTS} requests in flight when the process dies, and no others, may get no answer). 300 "
+        "cycles, 1,000 as a nightly run: `--only F1-kill-9 --again --cycles 1000`",
         partial(run_cycles, inject=injection.kill_9, drops_connections=True),
         300,
     ),
@@ -54,8 +57,8 @@ ROWS: tuple[Row, ...] = (
         "F2",
         "database crashes",
         UNDER_LOAD + "PostgreSQL is stopped in immediate mode, and started again after up to a second." + COMPARED,
-        REQUIRED,
-        partial(run_cycles, inject=injection.database_crashes),
+        REQUIRED + HAS_EFFECT,
+        partial(refusing_cycles, inject=injection.database_crashes),
         100,
         POSTGRESQL,
     ),
@@ -64,8 +67,8 @@ ROWS: tuple[Row, ...] = (
         "connections freeze",
         UNDER_LOAD + f"the processes that serve our connections stop for {injection.FROZEN_SECONDS} s (SIGSTOP); new "
         "connections can be made." + COMPARED,
-        REQUIRED,
-        partial(run_cycles, inject=injection.backends_freeze),
+        REQUIRED + HAS_EFFECT,
+        partial(refusing_cycles, inject=injection.backends_freeze),
         100,
         POSTGRESQL,
     ),
@@ -73,8 +76,8 @@ ROWS: tuple[Row, ...] = (
         "F3",
         "database freezes",
         UNDER_LOAD + f"all processes of PostgreSQL stop for {injection.FROZEN_SECONDS} s." + COMPARED,
-        REQUIRED,
-        partial(run_cycles, inject=injection.database_freezes),
+        REQUIRED + HAS_EFFECT,
+        partial(refusing_cycles, inject=injection.database_freezes),
         100,
         POSTGRESQL,
     ),
@@ -84,8 +87,8 @@ ROWS: tuple[Row, ...] = (
         UNDER_LOAD
         + f"a proxy between the service and PostgreSQL swallows every byte for {injection.FROZEN_SECONDS} s."
         + COMPARED,
-        REQUIRED,
-        partial(run_cycles, inject=injection.network_black_hole, behind_proxy=True),
+        REQUIRED + HAS_EFFECT,
+        partial(refusing_cycles, inject=injection.network_black_hole, behind_proxy=True),
         100,
         POSTGRESQL,
     ),
@@ -93,8 +96,8 @@ ROWS: tuple[Row, ...] = (
         "F3",
         "latency",
         UNDER_LOAD + f"the proxy adds 2 s to every round trip for {injection.SLOW_SECONDS:.0f} s." + COMPARED,
-        REQUIRED,
-        partial(run_cycles, inject=injection.network_slow, behind_proxy=True),
+        REQUIRED + HAS_EFFECT,
+        partial(refusing_cycles, inject=injection.network_slow, behind_proxy=True),
         100,
         POSTGRESQL,
     ),
@@ -102,8 +105,8 @@ ROWS: tuple[Row, ...] = (
         "F3",
         "reset",
         UNDER_LOAD + "the proxy resets every connection, also new ones, for up to a second." + COMPARED,
-        REQUIRED,
-        partial(run_cycles, inject=injection.network_reset, behind_proxy=True),
+        REQUIRED + HAS_EFFECT,
+        partial(refusing_cycles, inject=injection.network_reset, behind_proxy=True),
         100,
         POSTGRESQL,
     ),
@@ -111,8 +114,8 @@ ROWS: tuple[Row, ...] = (
         "F4",
         "file size limit",
         UNDER_LOAD + "no file of the service may grow for a second (RLIMIT_FSIZE): needs no root." + COMPARED,
-        REQUIRED,
-        partial(run_cycles, inject=injection.disk_fills),
+        REQUIRED + HAS_EFFECT,
+        partial(refusing_cycles, inject=injection.disk_fills),
         50,
         SQLITE,
     ),
@@ -121,7 +124,7 @@ ROWS: tuple[Row, ...] = (
         "full disk",
         UNDER_LOAD + "another file fills the small file system (tmpfs) of the database for a second. PostgreSQL is "
         "started again if it stopped; the service is not." + COMPARED,
-        REQUIRED,
+        REQUIRED + HAS_EFFECT,
         run_full_disk,
         50,
     ),
@@ -189,7 +192,8 @@ ROWS: tuple[Row, ...] = (
         "canaries",
         "The same requests, each with markers of its own in place of a patient's name and values, while the database "
         "crashes again and again (SQLite: while its files may not grow), at log level debug.",
-        "0 markers in answers, log and metrics (the service sends no traces)",
+        "0 markers in answers (also in those with 503, after which the request is sent again), log and metrics (the "
+        "service sends no traces); the database fails often enough that some requests are refused",
         run_canaries,
         20_000,
         unit="requests",
