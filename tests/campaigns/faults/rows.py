@@ -3,14 +3,19 @@
 from functools import partial
 
 from app.domain.scopes import Scope
+from app.settings import load_settings
 from tests.audit.tampering import TAMPERS
 from tests.campaigns.faults import injection
 from tests.campaigns.faults.artefacts import run_artefacts
 from tests.campaigns.faults.broken_builds import run_broken_build
 from tests.campaigns.faults.clock_jumps import run_clock_jumps
 from tests.campaigns.faults.crowd import (
+    ATTACKERS_NICENESS,
     HONEST_CLIENTS,
     INTERVAL_SECONDS,
+    MEMORY_MB,
+    OF_MANY_CALLERS,
+    OF_ONE_CALLER,
     OVERLOAD_CONNECTIONS,
     SOCKETS,
     run_overload,
@@ -42,6 +47,13 @@ COMPARED = (
     " The clients go on. When scores come again, every answer with status 200 is looked up in the audit: it must be "
     "there once, with the whole request and the whole answer. At the end `normalcy audit verify` checks every chain."
 )
+
+MACHINE_OF_A_CROWD = (
+    "The service is pinned to one processor and all clients to another one; PostgreSQL is not pinned. The attackers "
+    f"run at a lower priority (nice {ATTACKERS_NICENESS}) than the honest clients: in reality they are elsewhere, and "
+    "that both share a processor here must not be measured."
+)
+MANY_KEYS, RATE_PER_SECOND = 16, load_settings({}).rate_per_second
 
 ROWS: tuple[Row, ...] = (
     Row(
@@ -203,9 +215,10 @@ ROWS: tuple[Row, ...] = (
         "slow sockets",
         f"{HONEST_CLIENTS} honest clients with a key send {HONEST_CLIENTS / INTERVAL_SECONDS:.0f} requests a second "
         f"together, alone and beside {SOCKETS:,} sockets that send their headers byte by byte and come back when they "
-        "are closed.",
-        "at least 95% of the honest requests served, their p99 at most 3 times that without the attack, memory at "
-        "most +50 MB; the worst cycle counts",
+        f"are closed. {MACHINE_OF_A_CROWD}",
+        "at least 95% of the honest requests served, their p99 at most "
+        f"{OF_ONE_CALLER.slower:.0f} times that without the attack, memory at most +{MEMORY_MB:.0f} MB of what it was "
+        "before the first attack; the worst cycle counts, and each must have an attack",
         run_slow_sockets,
         5,
     ),
@@ -213,10 +226,21 @@ ROWS: tuple[Row, ...] = (
         "F10",
         "overload",
         f"The same honest clients beside another caller with one key on {OVERLOAD_CONNECTIONS} connections, ten times "
-        "as many as saturate the service, each of which sends its next request on every answer.",
+        "as many as saturate the service, each of which sends its next request on every answer. The service throttles "
+        f"this caller. {MACHINE_OF_A_CROWD}",
         "as for slow sockets",
         run_overload,
         5,
+    ),
+    Row(
+        "F10",
+        "overload by many keys",
+        f"As overload, but the connections are those of {MANY_KEYS} callers, each with a key of its own.",
+        f"at least 95% of the honest requests served, every honest answer within {OF_MANY_CALLERS.slowest:.0f} s, "
+        f"memory at most +{MEMORY_MB:.0f} MB; the p99 is reported only, because these callers together may have "
+        f"{MANY_KEYS * RATE_PER_SECOND:.0f} scores a second, a large part of what one process can serve",
+        partial(run_overload, keys=MANY_KEYS, bounds=OF_MANY_CALLERS),
+        2,
     ),
     Row(
         "F10",

@@ -102,6 +102,7 @@ def test_every_request_of_a_short_flood_is_refused(tmp_path: Path, row: str, mon
     [found] = read_all(tmp_path).values()
     assert (found.unmet, found.cycles) == ([], 1)
     assert found.figures["attack: errors"] == found.figures["attack: answers"] != "0"
+    assert found.figures["attack: answers a second"] != "0"
 
 
 def test_a_build_that_acknowledges_before_the_commit_is_noticed(
