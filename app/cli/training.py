@@ -5,7 +5,6 @@ train      train a model on a table of healthy people and publish it
 evaluate   measure a version on labelled people
 """
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from app.cli.common import DEFAULT_STORE, JsonOption, ModelsOption, progress_bar, say, show, warn
+from app.clock import utc_now
 from app.domain.card import NOT_GAUSSIAN
 from app.domain.query import Convention, Edge, Modality, Phase
 from app.errors import GateFailed, NotInstalled
@@ -108,7 +108,7 @@ def train(
             raise NotInstalled(error.name or "GPflow") from error
         convention = Convention(edge, phase, modality)
         plan = service.TrainingPlan(site, version, cohort, description, convention, recipe, seed, folds)
-        candidate = service.train(people, plan, datetime.now(UTC), report)
+        candidate = service.train(people, plan, utc_now(), report)
         report("publishing", 1.0)
         reference = service.publish(models, candidate)
 

@@ -11,7 +11,6 @@ import asyncio
 import os
 import pickle
 import sys
-import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -241,7 +240,7 @@ async def verify_once(runtime: Runtime) -> None:
         state.outcome = "failed"
         log.error("audit not verified", **describe_failure(error))
     if state.outcome == "intact":
-        state.last_intact = time.time()
+        state.last_intact = runtime.clock().timestamp()
     elif state.outcome == "tampered":
         log.error("audit tampered with")
 

@@ -40,6 +40,11 @@ def measurement(rng: random.Random) -> dict[str, Any]:
     }
 
 
+def first_measurement(number: int, connections: int) -> int:
+    """Where a connection begins: they are spread over all measurements, however many there are."""
+    return number * MEASUREMENTS // connections
+
+
 @dataclass(slots=True)
 class Tally:
     ends_at: float
@@ -98,7 +103,7 @@ async def run_load(port: int, connections: int, seconds: float, keys: str = "", 
     for number in range(connections):
         done = loop.create_future()
         waiting.append(done)
-        first, own = number * (MEASUREMENTS // connections), queries[number % len(queries)]
+        first, own = first_measurement(number, connections), queries[number % len(queries)]
         await loop.create_connection(
             lambda own=own, first=first, done=done: Client(own, first, tally, done),  # type: ignore[misc]
             "127.0.0.1",

@@ -19,12 +19,13 @@ from app.web.server import GuardedProtocol
 Patch = pytest.MonkeyPatch
 
 
-def echo(patch: Patch) -> None:
+def echo(patch: Patch, only_status: int | None = None) -> None:
     """As the framework's own 422 does."""
     bodies = [b""]
 
     def response(error: ProblemException, request_id: str) -> Response:
-        error.detail = f"Not acceptable: {bodies[0]!r}"
+        if only_status in (None, error.problem.status):
+            error.detail = f"Not acceptable: {bodies[0]!r}"
         return problem_response(error, request_id)
 
     _look_at_bodies(patch, lambda body: bodies.__setitem__(0, body))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tests.fuzz.http_texts import Attempt, attempt
@@ -31,21 +31,17 @@ class Judged:
         self.examples = (self.examples + other.examples)[:SHOWN]
         self.retried += other.retried
 
+    def note(self, one: Attempt, answer: Answer | None, kinds: Iterable[str]) -> None:
+        for kind in kinds:
+            self.faults[kind] += 1
+            if len(self.examples) < SHOWN:
+                self.examples.append(describe(kind, one, answer))
+
 
 async def fuzz(port: int, credential: str, seed: int, numbers: range) -> Judged:
     judged, waiting = Judged(), iter(numbers)
     await asyncio.gather(*(_ask_on(port, credential, seed, waiting, judged) for _ in range(CONNECTIONS)))
     return judged
-
-
-async def _answered(wire: Wire, one: Attempt, judged: Judged) -> Answer | None:
-    for _ in range(TRIES):
-        answer = await wire.ask(one)
-        if answer is None or answer.status != 503 or "retry-after" not in answer.headers:
-            break
-        judged.retried += 1
-        await asyncio.sleep(float(answer.headers["retry-after"]))
-    return answer
 
 
 async def _ask_on(port: int, credential: str, seed: int, waiting: Iterator[int], judged: Judged) -> None:
@@ -54,8 +50,17 @@ async def _ask_on(port: int, credential: str, seed: int, waiting: Iterator[int],
         one = attempt(seed, number, host, f"Authorization: Bearer {credential}".encode())
         answer = await _answered(wire, one, judged)
         judged.statuses[answer.status if answer else 0] += 1
-        for kind in faults(one, answer):
-            judged.faults[kind] += 1
-            if len(judged.examples) < SHOWN:
-                judged.examples.append(describe(kind, one, answer))
+        judged.note(one, answer, faults(one, answer))
     wire.close()
+
+
+async def _answered(wire: Wire, one: Attempt, judged: Judged) -> Answer | None:
+    """The last answer, not yet judged; those that said "later" are, because they may not repeat the input either."""
+    for _ in range(TRIES - 1):
+        answer = await wire.ask(one)
+        if answer is None or answer.status != 503 or "retry-after" not in answer.headers:
+            return answer
+        judged.retried += 1
+        judged.note(one, answer, (kind for kind in faults(one, answer) if kind != "server error"))
+        await asyncio.sleep(float(answer.headers["retry-after"]))
+    return await wire.ask(one)

@@ -7,10 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from tests.campaigns.service_process import MODELS
+from tests.fuzz.canaries import NAME
+from tests.fuzz.http_texts import Attempt
 from tests.fuzz.judge import logged_canaries
 from tests.fuzz.mutants import MUTANTS
 from tests.fuzz.raw_bytes import Judged, fuzz
 from tests.fuzz.target import Target
+from tests.fuzz.wire import Answer, Wire
 from tests.web.serving import serving
 
 SEED = 2026
@@ -28,6 +31,24 @@ def test_hostile_bytes_break_nothing_and_never_come_back(target: Target, hostile
     assert logged_canaries(log) == []
     assert {200, 400, 401, 404, 405, 413, 415, 422, 431} <= judged.statuses.keys()
     assert min(judged.statuses[status] for status in (200, 400, 422)) > hostile_requests / 50
+
+
+LATER, REFUSED = (
+    Answer(status, {"retry-after": "0"}, body, body) for status, body in ((503, NAME.encode()), (422, b""))
+)
+
+
+@pytest.mark.anyio
+async def test_an_answer_that_says_later_is_judged_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([LATER, LATER, REFUSED])
+
+    async def ask(wire: Wire, one: Attempt) -> Answer:
+        return next(answers)
+
+    monkeypatch.setattr(Wire, "ask", ask)
+    judged = await fuzz(1, "key", SEED, range(1))
+    assert (judged.retried, judged.statuses) == (2, {422: 1})
+    assert (judged.faults["echo"], judged.faults["server error"]) == (2, 0)
 
 
 def noticed(target: Target, log: io.StringIO) -> tuple[set[str], list[str]]:

@@ -14,6 +14,7 @@ import asyncio
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,12 +24,13 @@ from app.observability import configure_logging
 from tests.campaigns.faults.mutants import MUTANTS, program_of
 from tests.campaigns.faults.report import render
 from tests.campaigns.faults.results import FOLDER, Result, as_result, path_of, read_all, read_reported, save
-from tests.campaigns.faults.row import BOTH, Context, Database, Row
+from tests.campaigns.faults.row import BOTH, Context, Database, Finding, Row
 from tests.campaigns.faults.rows import ROWS
 from tests.campaigns.service_process import NORMALCY
 from tests.postgres import PrivateServer, private_server, service_login
 
 SEED = 2026
+SHOWN = 300  # characters of an error, which may contain a whole log
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -54,6 +56,8 @@ def main(arguments: Sequence[str]) -> int:
                 if not given.mutant:
                     save(given.results, result)
                 say(result)
+                if server is not None and not server.is_running:  # the row failed before it started it again
+                    server.start()
                 results.append(result)
     return 0 if all(result.held for result in results) else 1
 
@@ -74,7 +78,17 @@ def run(row: Row, database: Database, server: PrivateServer | None, given: argpa
             owner_sql,
             ends_at,
         )
-        return as_result(row, database, given.seed, asyncio.run(row.run(context)), began)
+        return as_result(row, database, given.seed, found_by(row, context), began)
+
+
+def found_by(row: Row, context: Context) -> Finding:
+    """A row that cannot be run has a result too: the report must not show the one that it had before."""
+    try:
+        return asyncio.run(row.run(context))
+    except Exception as error:  # noqa: BLE001 - whatever failed, the next row can still be run
+        traceback.print_exc()
+        message = " ".join(f"{type(error).__name__}: {error}".split())
+        return Finding(0, {}, [f"the row failed: {message[:SHOWN]}"])
 
 
 def say(result: Result) -> None:

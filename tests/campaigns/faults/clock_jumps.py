@@ -36,7 +36,7 @@ async def run_clock_jumps(context: Context) -> Finding:
                 tally.returns.append(await load.served_after(jumped))
             tally.add(load.outcomes, await recorded(target.owner_settings, one))
         verdict = await verify(target)
-    return as_finding(tally, verdict, drops_connections=False)
+    return as_finding(tally, verdict)
 
 
 def _offsets(rng: random.Random) -> list[int]:

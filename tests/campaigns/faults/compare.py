@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tests.campaigns.faults.load import NO_ANSWER, Outcome
+from tests.campaigns.faults.load import HANGS, NO_ANSWER, Outcome
 
 Json = dict[str, Any]
 COMPARED = (
@@ -26,6 +26,7 @@ class Tally:
     refused: int = 0  # answered with 503
     unexpected: int = 0  # answered with any other status
     unanswered: int = 0  # the connection ended first, or nothing came
+    hung: int = 0  # of these, nothing came in TIMEOUT_SECONDS
     unacknowledged: int = 0  # recorded although the client got no score: allowed
     slowest_refusal: float = 0.0
     slowest_answer: float = 0.0
@@ -45,8 +46,9 @@ class Tally:
             self._add(outcome, records.get(outcome.request_id, ()))
 
     def _add(self, outcome: Outcome, found: Sequence[Json]) -> None:
-        if outcome.status == NO_ANSWER:
+        if outcome.status in (NO_ANSWER, HANGS):
             self.unanswered += 1
+            self.hung += outcome.status == HANGS
             return
         self.slowest_answer = max(self.slowest_answer, outcome.seconds)
         if outcome.status == 200:

@@ -15,7 +15,7 @@ from app.database.records import Filter, stream_records
 from app.settings import Settings
 from tests.campaigns.faults.compare import Json, Tally
 from tests.campaigns.faults.injection import Injection
-from tests.campaigns.faults.load import Load
+from tests.campaigns.faults.load import CLIENTS, TIMEOUT_SECONDS, Load
 from tests.campaigns.faults.row import Context, Figure, Finding
 from tests.campaigns.faults.target import Target, started
 from tests.campaigns.service_process import Verdict
@@ -24,10 +24,12 @@ WARM_SECONDS = (0.1, 1.0)  # from the first score under load to the fault, drawn
 REFUSAL_SECONDS = 2.5  # every refusal within
 ANSWER_SECONDS = 3.0  # every answer within
 RETURN_SECONDS = 5.0  # back within, once the fault is over
+NO_EFFECT = "the fault had no effect"
+NO_CHAINS = "verify saw no chain"
 REQUIRED = (
-    "0 acknowledged scores missing, duplicated or different in the audit, 0 broken chains, only 200 and 503; every "
-    f"refusal within {REFUSAL_SECONDS} s, every answer within {ANSWER_SECONDS:.0f} s, scores again within "
-    f"{RETURN_SECONDS:.0f} s of the restart or of the end of the fault"
+    "0 acknowledged scores missing, duplicated or different in the audit, at least one chain and 0 broken ones, only "
+    f"200 and 503; every refusal within {REFUSAL_SECONDS} s, every answer within {ANSWER_SECONDS:.0f} s, scores again "
+    f"within {RETURN_SECONDS:.0f} s of the restart or of the end of the fault"
 )
 
 
@@ -36,10 +38,12 @@ async def run_cycles(
     inject: Injection,
     *,
     drops_connections: bool = False,
+    must_refuse: bool = False,
     behind_proxy: bool = False,
     more: Mapping[str, str] | None = None,
 ) -> Finding:
-    """`drops_connections`: the process itself dies, so requests in flight get no answer."""
+    """`drops_connections`: the process itself dies, so requests in flight get no answer. `must_refuse`: the fault keeps
+    the service from its database, so without a refusal it did not happen."""
     rng, tally = context.rng(), Tally()
     async with started(context, more, behind_proxy=behind_proxy) as target:
         for number in context.each_cycle():
@@ -52,7 +56,7 @@ async def run_cycles(
                     tally.returns.append(await load.served_after(over))
             tally.add(load.outcomes, await recorded(target.owner_settings, label, began))
         verdict = await verify(target)
-    return as_finding(tally, verdict, drops_connections=drops_connections)
+    return as_finding(tally, verdict, drops_connections=drops_connections, must_refuse=must_refuse)
 
 
 async def verify(target: Target) -> Verdict:
@@ -61,7 +65,9 @@ async def verify(target: Target) -> Verdict:
     return await target.service.verify({"NORMALCY_DATABASE_URL": url} if url else {})
 
 
-def as_finding(tally: Tally, verdict: Verdict, *, drops_connections: bool) -> Finding:
+def as_finding(
+    tally: Tally, verdict: Verdict, *, drops_connections: bool = False, must_refuse: bool = False
+) -> Finding:
     figures: dict[str, Figure] = {
         "acknowledged": tally.acknowledged,
         "missing": tally.missing,
@@ -78,11 +84,13 @@ def as_finding(tally: Tally, verdict: Verdict, *, drops_connections: bool) -> Fi
         "median return": f"{median(tally.returns or [0.0]):.2f} s",
         "slowest return": f"{tally.slowest_return:.2f} s",
     }
-    return Finding(tally.cycles, figures, unmet(tally, verdict, drops_connections=drops_connections), late(tally))
+    failures = unmet(tally, verdict, drops_connections=drops_connections, must_refuse=must_refuse)
+    return Finding(tally.cycles, figures, failures, late(tally))
 
 
-def unmet(tally: Tally, verdict: Verdict, *, drops_connections: bool = False) -> list[str]:
+def unmet(tally: Tally, verdict: Verdict, *, drops_connections: bool = False, must_refuse: bool = False) -> list[str]:
     """The requirements that did not hold, each with its figure."""
+    in_flight = CLIENTS * tally.cycles if drops_connections else 0  # at most, whenever a process died
     counts = {
         "missing": tally.missing,
         "duplicated": tally.duplicated,
@@ -90,11 +98,19 @@ def unmet(tally: Tally, verdict: Verdict, *, drops_connections: bool = False) ->
         "other status": tally.unexpected,
         "broken chains": verdict.broken,
         "exit of verify": verdict.code,
-        "unanswered": 0 if drops_connections else tally.unanswered,
+        "unanswered": tally.unanswered if tally.unanswered > in_flight else 0,
+        f"nothing in {TIMEOUT_SECONDS:.0f} s": tally.hung,
         "no score after the fault": tally.cycles - len(tally.returns),
     }
     lost = [f"{name} {count:,}" for name, count in counts.items() if count]
-    return lost + ([] if tally.acknowledged else ["nothing acknowledged"])
+    lost += [] if verdict.chains else [NO_CHAINS]
+    lost += [] if tally.acknowledged else ["nothing acknowledged"]
+    return lost + ([NO_EFFECT] if must_refuse and not tally.refused else [])
+
+
+def verdict_unmet(verdict: Verdict) -> list[str]:
+    """Of rows that require nothing else of the audit."""
+    return ([f"exit of verify {verdict.code}"] if verdict.code else []) + ([] if verdict.chains else [NO_CHAINS])
 
 
 def late(tally: Tally) -> list[str]:

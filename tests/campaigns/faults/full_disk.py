@@ -55,9 +55,9 @@ async def run_full_disk(context: Context) -> Finding:
 
         if context.database == "SQLite":
             (disk / "sqlite").mkdir(mode=0o700)
-            return await run_cycles(replace(context, folder=disk / "sqlite"), inject)
+            return await run_cycles(replace(context, folder=disk / "sqlite"), inject, must_refuse=True)
         with private_server(disk, *POSTGRES_SETTINGS) as server, service_login(server):
-            return await run_cycles(replace(context, server=server), inject)
+            return await run_cycles(replace(context, server=server), inject, must_refuse=True)
 
 
 def _fill(file: Path) -> None:

@@ -10,7 +10,7 @@ import httpx
 
 from app.domain.scopes import Scope
 from tests.campaigns.faults import injection
-from tests.campaigns.faults.cycles import verify
+from tests.campaigns.faults.cycles import NO_EFFECT, verdict_unmet, verify
 from tests.campaigns.faults.row import Context, Figure, Finding
 from tests.campaigns.faults.target import Target, started
 from tests.fuzz.canaries import DIGITS, NAME
@@ -50,7 +50,7 @@ async def run_fuzz(context: Context) -> Finding:
     }
     unmet = [f"{name} {count:,}" for name, count in judged.faults.items()]
     unmet += [f"logged {len(log)}"] if log else []
-    unmet += [f"exit of verify {verdict.code}"] if verdict.code else []
+    unmet += verdict_unmet(verdict)
     late = [f"503 and tried again {judged.retried}"] if judged.retried else []
     return Finding(judged.asked, figures, unmet, late)
 
@@ -75,8 +75,14 @@ async def run_canaries(context: Context) -> Finding:
             places["PostgreSQL's log"] = Path(target.server.folder / "log").read_text(errors="replace")
     found = {f"in {name}": len(logged_canaries(text)) for name, text in places.items()}
     found = {"in answers": judged.faults["echo"], **found}
-    figures: dict[str, Figure] = {"faults": faults, "markers": f"{NAME}…, {DIGITS}…", **found}
-    return Finding(judged.asked, figures, [f"{name} {count:,}" for name, count in found.items() if count])
+    figures: dict[str, Figure] = {
+        "faults": faults,
+        "refused, then tried again": judged.retried,
+        "markers": f"{NAME}…, {DIGITS}…",
+        **found,
+    }
+    unmet = [f"{name} {count:,}" for name, count in found.items() if count]
+    return Finding(judged.asked, figures, unmet if judged.retried else [*unmet, NO_EFFECT])
 
 
 async def _send(context: Context, target: Target, key: str, judged: Judged) -> None:

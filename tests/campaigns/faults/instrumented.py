@@ -27,10 +27,12 @@ def tasks() -> None:
     from app.web.server import Server
 
     file, on_tick = Path(os.environ["TASKS_FILE"]), Server.on_tick
+    unfinished = file.with_suffix(".part")
 
     async def count(self: Server, counter: int) -> bool:
         if counter % TICKS == 0:
-            file.write_text(str(len(asyncio.all_tasks())))
+            unfinished.write_text(str(len(asyncio.all_tasks())))
+            unfinished.replace(file)  # a reader never sees it empty
         return await on_tick(self, counter)
 
     Server.on_tick = count  # type: ignore[method-assign]

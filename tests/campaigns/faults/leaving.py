@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import psutil  # type: ignore[import-untyped]
 
-from tests.campaigns.faults.cycles import recorded, verify
+from tests.campaigns.faults.cycles import recorded, verdict_unmet, verify
 from tests.campaigns.faults.injection import connections_of
 from tests.campaigns.faults.instrumented import program
 from tests.campaigns.faults.load import Load
@@ -90,7 +90,7 @@ async def run_leaving(context: Context) -> Finding:
     unmet = [
         f"{name} {figures[name]}" for name in ("computed and not recorded", "recorded more than once") if figures[name]
     ]
-    unmet += [f"exit of verify {verdict.code}"] if verdict.code else []
+    unmet += verdict_unmet(verdict)
     unmet += [] if ours else ["nothing computed"]
     unmet += [] if after.is_within(before) else [f"left open: {after}"]
     return Finding(sum(stages.values()), figures, unmet, [f"back after {back:.2f} s"] if back > BACK_SECONDS else [])

@@ -14,7 +14,7 @@ CLIENTS = 24
 TIMEOUT_SECONDS = 30.0  # a request without an answer by then is a hang
 PAUSE_SECONDS = 0.05  # after a refusal, or while no process listens: short, to see the return when it comes
 CLOSE = re.compile(rb"\r\nconnection: close\r\n", re.IGNORECASE)
-NO_ANSWER = 0
+NO_ANSWER, HANGS = 0, -1
 
 
 class Listening(Protocol):
@@ -32,7 +32,7 @@ class Outcome:
     body_sent: dict[str, Any]
     sent_at: float  # monotonic
     seconds: float
-    status: int  # NO_ANSWER: the connection ended first
+    status: int  # NO_ANSWER: the connection ended first; HANGS: nothing came in TIMEOUT_SECONDS
     answer: bytes
 
 
@@ -116,7 +116,10 @@ class Load:
         sent_at = time.monotonic()
         try:
             status, answer = await connection.exchange(request)
-        except (OSError, EOFError):  # TimeoutError is an OSError, IncompleteReadError an EOFError
+        except TimeoutError:
+            connection.close()
+            status, answer = HANGS, b""
+        except (OSError, EOFError):  # IncompleteReadError is an EOFError
             connection.close()
             status, answer = NO_ANSWER, b""
         return Outcome(request_id, body, sent_at, time.monotonic() - sent_at, status, answer)

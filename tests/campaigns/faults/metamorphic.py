@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from tests.campaigns.faults.cycles import verify
+from tests.campaigns.faults.cycles import verdict_unmet, verify
 from tests.campaigns.faults.row import Context, Figure, Finding
 from tests.campaigns.faults.target import running, second_replica, started
 from tests.campaigns.service_process import ServiceProcess
@@ -129,7 +129,7 @@ async def run_metamorphic(context: Context) -> Finding:
     }
     unmet = [f"{name} {count:,}" for name, count in found.items() if count]
     unmet += [f"rejected {rejected:,}"] if rejected else []
-    unmet += [f"exit of verify {verdict.code}"] if verdict.code else []
+    unmet += verdict_unmet(verdict)
     return Finding(accepted, figures, unmet)
 
 

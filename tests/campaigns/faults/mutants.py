@@ -147,6 +147,13 @@ def echo_input() -> None:
     mutants.echo(pytest.MonkeyPatch())
 
 
+@mutant("a refusal with 503 repeats the input", "--only F9 --cycles 3000", r"in answers [1-9]")
+def echo_input_in_503() -> None:
+    from tests.fuzz import mutants
+
+    mutants.echo(pytest.MonkeyPatch(), only_status=503)
+
+
 @mutant("every body is logged", "--only F9 --cycles 300", r"in the log [1-9]")
 def log_input() -> None:
     from tests.fuzz import mutants

@@ -82,7 +82,8 @@ def _summary_cells(row: Row, database: str, results: Results) -> list[str]:
     found = results.get((row.slug, database))
     if found is None:
         return [row.slug, database, "not yet", asked, "–", "–"]
-    verdict = "yes" if found.held else f"**no**: {'; '.join(found.unmet + found.late)}"
+    unmet = "; ".join(found.unmet + found.late).replace("|", "\\|")  # an error may contain anything
+    verdict = "yes" if found.held else f"**no**: {unmet}"
     if found.held and found.cycles < row.cycles:
         verdict = "yes, in fewer than asked for"
     return [row.slug, database, f"{found.cycles:,}", asked, str(found.seed), verdict]

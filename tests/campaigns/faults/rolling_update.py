@@ -40,7 +40,7 @@ async def run_behind_balancer(context: Context) -> Finding:
                         tally.returns.append(time.monotonic() - restarted)
                     tally.add(load.outcomes, await recorded(target.owner_settings, one))
         verdict = await verify(target)
-    finding = as_finding(tally, verdict, drops_connections=False)
+    finding = as_finding(tally, verdict)
     failed = tally.refused + tally.unexpected + tally.unanswered
     figures = {"failed": failed, **finding.figures}
     return Finding(

@@ -84,5 +84,5 @@ class Row:
         return f"{self.number}-{re.sub(r'[^a-z0-9]+', '-', self.name.lower()).strip('-')}"
 
     def is_chosen_by(self, words: list[str]) -> bool:
-        """F3 chooses all rows of this number, F3-black-hole one of them. No word chooses all."""
-        return not words or any(self.slug == word or self.slug.startswith(f"{word}-") for word in words)
+        """F3 chooses all rows of this number, F3-black-hole this one alone. No word chooses all."""
+        return not words or self.number in words or self.slug in words

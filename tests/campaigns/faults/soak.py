@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import psutil  # type: ignore[import-untyped]
 
-from tests.campaigns.faults.cycles import verify
+from tests.campaigns.faults.cycles import verdict_unmet, verify
 from tests.campaigns.faults.injection import connections_of
 from tests.campaigns.faults.instrumented import program
 from tests.campaigns.faults.row import Context, Figure, Finding
 from tests.campaigns.faults.target import Target, started
+from tests.campaigns.service_process import Verdict
 
 CLIENTS, INTERVAL_SECONDS = 16, 0.2
 SAMPLE_SECONDS = 5.0
@@ -32,7 +33,7 @@ class Sample:
     resident_mb: float
     files: int
     threads: int
-    tasks: int
+    tasks: int | None  # None: the service has not counted them yet
     connections: int  # to PostgreSQL
 
 
@@ -53,25 +54,27 @@ async def run_soak(context: Context) -> Finding:
                 samples.append(await sample(target, file, time.monotonic() - began))
         load = json.loads((await waiting)[0])
         verdict = await verify(target)
-    return judge(samples[int(WARM_SHARE * len(samples)) :], load, verdict.code, round(seconds / 60))
+    return judge(samples[int(WARM_SHARE * len(samples)) :], load, verdict, round(seconds / 60))
 
 
 async def sample(target: Target, tasks: Path, seconds: float) -> Sample:
     process = psutil.Process(target.service.process.pid)
-    count = int(tasks.read_text() or 0) if tasks.exists() else 0
+    counted = tasks.read_text() if tasks.exists() else ""
+    count = int(counted) if counted else None
     resident = process.memory_info().rss / 2**20
     return Sample(
         seconds / 3600, resident, process.num_fds(), process.num_threads(), count, await connections_of(target)
     )
 
 
-def judge(samples: Sequence[Sample], load: dict[str, float], verify_code: int, minutes: int) -> Finding:
+def judge(samples: Sequence[Sample], load: dict[str, float], verdict: Verdict, minutes: int) -> Finding:
     slope = float(np.polyfit([one.hours for one in samples], [one.resident_mb for one in samples], 1)[0])
     counted = ("files", "threads", "tasks", "connections")
-    spans = {name: [getattr(one, name) for one in samples] for name in counted}
-    unmet = [f"{name} grew from {values[0]} to {values[-1]}" for name, values in spans.items() if grew(values)]
+    spans = {name: [value for one in samples if (value := getattr(one, name)) is not None] for name in counted}
+    unmet = [f"{name} never counted" for name, values in spans.items() if not values]
+    unmet += [f"{name} grew from {values[0]} to {values[-1]}" for name, values in spans.items() if grew(values)]
     unmet += [f"failed {load['failed']:,.0f}"] if load["failed"] else []
-    unmet += [f"exit of verify {verify_code}"] if verify_code else []
+    unmet += verdict_unmet(verdict)
     late = [f"memory grows by {slope:.1f} MB an hour"] if slope > SLOPE_MB_PER_HOUR else []
     late += [f"refused {load['refused']:,.0f}"] if load["refused"] else []  # a commit took longer than 2 s
     figures: dict[str, Figure] = {
@@ -81,7 +84,7 @@ def judge(samples: Sequence[Sample], load: dict[str, float], verify_code: int, m
         "p99": f"{1000 * load['p99']:.0f} ms",
         "memory": f"{samples[0].resident_mb:.1f} to {samples[-1].resident_mb:.1f} MB",
         "slope": f"{slope:+.2f} MB/h",
-        **{name: f"{min(values)} to {max(values)}" for name, values in spans.items()},
+        **{name: f"{min(values)} to {max(values)}" if values else "–" for name, values in spans.items()},
     }
     return Finding(minutes, figures, unmet, late)
 
@@ -89,4 +92,4 @@ def judge(samples: Sequence[Sample], load: dict[str, float], verify_code: int, m
 def grew(values: Sequence[int]) -> bool:
     """The last tenth never came down to what the first tenth had, with a few to spare."""
     tenth = max(len(values) // 10, 1)
-    return min(values[-tenth:]) > max(values[:tenth]) + SPARE
+    return bool(values) and min(values[-tenth:]) > max(values[:tenth]) + SPARE

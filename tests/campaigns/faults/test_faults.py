@@ -1,9 +1,12 @@
 """The fault campaign in small: a few cycles on each database, a broken build that it must notice, and its report."""
 
+import asyncio
 import json
 import math
 import re
-from dataclasses import replace
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +15,20 @@ import pytest
 
 from tests.audit.tampering import TAMPERS
 from tests.campaigns import servers
-from tests.campaigns.faults import crowd
+from tests.campaigns.faults import __main__ as faults_main
+from tests.campaigns.faults import crowd, load, soak
 from tests.campaigns.faults.__main__ import main
 from tests.campaigns.faults.compare import Tally
 from tests.campaigns.faults.cycles import as_finding, late, unmet
-from tests.campaigns.faults.load import NO_ANSWER, Outcome
+from tests.campaigns.faults.load import CLIENTS, NO_ANSWER, Outcome
 from tests.campaigns.faults.load_held import judge
 from tests.campaigns.faults.metamorphic import violations
 from tests.campaigns.faults.power_loss import read_trace
 from tests.campaigns.faults.report import report
 from tests.campaigns.faults.results import Result, as_result, read_all, save
-from tests.campaigns.faults.row import Finding
+from tests.campaigns.faults.row import Context, Finding
 from tests.campaigns.faults.rows import ROWS
+from tests.campaigns.faults.soak import Sample
 from tests.campaigns.service_process import Verdict
 
 REQUEST = {"age_years": 55.0, "diameter_mm": 41.0}
@@ -40,6 +45,13 @@ ANSWER = COMPARED | {"request_id": "a", "provenance": {"model": MODEL, "service"
 SERVED = Outcome("a", REQUEST, 0.0, 0.25, 200, json.dumps(ANSWER).encode())
 REFUSED = replace(SERVED, request_id="b", status=503, seconds=2.0)
 CUT_OFF = replace(SERVED, request_id="c", status=NO_ANSWER)
+
+
+@dataclass(frozen=True)
+class Listening:
+    port: int
+
+
 KILLS = next(row for row in ROWS if row.slug == "F1-kill-9")
 
 
@@ -90,6 +102,7 @@ def test_every_request_of_a_short_flood_is_refused(tmp_path: Path, row: str, mon
     [found] = read_all(tmp_path).values()
     assert (found.unmet, found.cycles) == ([], 1)
     assert found.figures["attack: errors"] == found.figures["attack: answers"] != "0"
+    assert found.figures["attack: answers a second"] != "0"
 
 
 def test_a_build_that_acknowledges_before_the_commit_is_noticed(
@@ -150,12 +163,50 @@ INTACT = Verdict(0, 3, 0)
         (replace(GOOD, returns=[1.0, 1.0, 5.1]), INTACT, "slowest return 5.10 s"),
         (replace(GOOD, returns=[1.0]), INTACT, "no score after the fault 2"),
         (replace(GOOD, acknowledged=0), INTACT, "nothing acknowledged"),
+        (replace(GOOD, unanswered=1, hung=1), INTACT, "unanswered 1; nothing in 30 s 1"),
         (GOOD, Verdict(1, 3, 1), "broken chains 1; exit of verify 1"),
+        (GOOD, Verdict(0, 0, 0), "verify saw no chain"),
     ],
 )
 def test_an_unmet_requirement_is_named(tally: Tally, verdict: Verdict, named: str) -> None:
     assert "; ".join(unmet(tally, verdict) + late(tally)) == named
-    assert f"**no**: {named} |" in "\n".join(reported(as_finding(tally, verdict, drops_connections=False)))
+    assert f"**no**: {named} |" in "\n".join(reported(as_finding(tally, verdict)))
+
+
+def test_a_kill_leaves_only_the_requests_in_flight_unanswered() -> None:
+    in_flight = 3 * CLIENTS
+    assert unmet(replace(GOOD, unanswered=in_flight), INTACT, drops_connections=True) == []
+    more = replace(GOOD, unanswered=in_flight + 1)
+    assert unmet(more, INTACT, drops_connections=True) == [f"unanswered {in_flight + 1}"]
+    hung = replace(GOOD, unanswered=1, hung=1)
+    assert unmet(hung, INTACT, drops_connections=True) == ["nothing in 30 s 1"]
+
+
+@pytest.mark.anyio
+async def test_a_request_that_hangs_is_not_one_whose_connection_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "TIMEOUT_SECONDS", 0.2)
+    connections: list[asyncio.StreamWriter] = []
+    async with await asyncio.start_server(lambda _, writer: connections.append(writer), "127.0.0.1", 0) as silent:
+        async with load.Load(Listening(silent.sockets[0].getsockname()[1]), "a", 1) as clients:
+            await asyncio.sleep(0.1)
+        for connection in connections:
+            connection.close()
+    [outcome] = clients.outcomes
+    assert outcome.status == load.HANGS
+    found = tally_of([outcome])
+    assert (found.unanswered, found.hung) == (1, 1)
+
+
+def test_a_fault_that_refuses_nothing_has_not_happened() -> None:
+    assert unmet(GOOD, INTACT, must_refuse=True) == ["the fault had no effect"]
+    assert unmet(replace(GOOD, refused=1), INTACT, must_refuse=True) == []
+
+
+@pytest.mark.parametrize("slug", [row.slug for row in ROWS if row.number in ("F2", "F3")])
+def test_the_rows_whose_fault_must_refuse_say_so(slug: str) -> None:
+    row = next(row for row in ROWS if row.slug == slug)
+    assert isinstance(row.run, partial)
+    assert row.run.keywords["must_refuse"]
 
 
 def a_result(finding: Finding) -> Result:
@@ -182,6 +233,24 @@ def test_a_row_that_has_a_result_is_not_run_again(tmp_path: Path, capsys: pytest
     assert read_all(tmp_path) == {("F1-kill-9", "SQLite"): result}
 
 
+def failing(context: Context) -> Coroutine[Any, Any, Finding]:
+    raise OSError("the disk | is\ngone")
+
+
+def test_a_row_that_fails_has_a_result_and_the_next_one_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [replace(KILLS, name=name, run=failing, databases=("SQLite",)) for name in ("kill -9", "kill -15")]
+    monkeypatch.setattr(faults_main, "ROWS", rows)
+    save(tmp_path, a_result(Finding(300, {"missing": 0})))
+    assert run(tmp_path, "--again") == 1
+    found = read_all(tmp_path)
+    why = ["the row failed: OSError: the disk | is gone"]
+    assert {row: result.unmet for (row, _), result in found.items()} == {"F1-kill-9": why, "F1-kill-15": why}
+    assert why[0] in capsys.readouterr().out
+    assert r"**no**: the row failed: OSError: the disk \| is gone |" in "\n".join(report(found, ["header"], rows))
+
+
 def test_the_report_is_written_from_the_results_alone(tmp_path: Path) -> None:
     save(tmp_path, a_result(Finding(300, {"missing": 0, "slowest return": "2.00 s"})))
     assert main(["--render", "--results", str(tmp_path), "--docs", str(tmp_path / "..")]) == 0
@@ -193,6 +262,9 @@ def test_the_report_is_written_from_the_results_alone(tmp_path: Path) -> None:
 WAL, CLIENT = "/data/normalcy.sqlite3-wal", "socket:[1]"
 WRITTEN, SYNCED = f'7 pwrite64(9<{WAL}>, "...p-1-1...", 4096, 0) = 4096', f"7 fdatasync(9<{WAL}>) = 0"
 SENT = f'8 write(5<{CLIENT}>, "HTTP/1.1 200 OK\\r\\nx-request-id: p-1-1\\r\\n", 90) = 90'
+FAILED, FAILED_LATER = (
+    f"7 {call}) = -1 EIO (Input/output error)" for call in (f"fdatasync(9<{WAL}>", "<... fdatasync resumed>")
+)
 BEGUN, DONE = f"7 fdatasync(9<{WAL}> <unfinished ...>", "7 <... fdatasync resumed>) = 0"
 
 
@@ -207,11 +279,29 @@ BEGUN, DONE = f"7 fdatasync(9<{WAL}> <unfinished ...>", "7 <... fdatasync resume
         ([BEGUN, WRITTEN.replace("7 ", "6 ", 1), DONE, SENT], ["p-1-1"]),  # it began before the row was written
         ([WRITTEN, SYNCED.replace("-wal", "-shm"), SENT], ["p-1-1"]),
         ([SENT], ["p-1-1"]),
+        ([WRITTEN, FAILED, SENT], ["p-1-1"]),
+        ([WRITTEN, FAILED, SYNCED, SENT], ["p-1-1"]),  # a failed one may have dropped what it should have written
+        ([WRITTEN, BEGUN, FAILED_LATER, SENT], ["p-1-1"]),
     ],
 )
 def test_a_score_must_be_on_the_disk_before_it_leaves(lines: list[str], too_early: list[str]) -> None:
     found = read_trace(lines, re.compile(r"p-\d+-\d+"))
     assert (found.too_early, list(found.acknowledged)) == (too_early, ["p-1-1"])
+
+
+def a_sample(minute: int, tasks: int | None) -> Sample:
+    return Sample(minute / 60, 150.0, 40, 7, tasks, 4)
+
+
+def test_tasks_that_were_not_counted_hide_no_leak() -> None:
+    steady = {"served": 100.0, "refused": 0.0, "failed": 0.0, "p99": 0.1}
+
+    def found(*tasks: int | None) -> list[str]:
+        return soak.judge([a_sample(minute, count) for minute, count in enumerate(tasks)], steady, INTACT, 5).unmet
+
+    assert found(7, 8, 7, 8) == []
+    assert found(7, 8, 50, None) == ["tasks grew from 7 to 50"]
+    assert found(None, None, None) == ["tasks never counted"]
 
 
 def a_score(expected: float, percentile: float, **hdi: float) -> dict[str, Any]:
@@ -244,6 +334,19 @@ def test_the_load_with_the_audit_is_compared_within_the_rounds() -> None:
     assert judge([a_round(650.0, 30.0)]).late == ["65% of audit off"]
     assert judge([a_round(500.0, 36.0)]).late == ["50% of audit off", "125% of one insert", "added p99 26.0 ms"]
     assert judge([a_round(800.0, 30.0), a_round(100.0, 30.0), a_round(900.0, 30.0)]).late == []
+
+
+@pytest.mark.parametrize(
+    ("words", "slugs"),
+    [
+        (["F1"], ["F1-kill-9"]),
+        (["F10-overload"], ["F10-overload"]),
+        (["F4", "F5-power-loss"], ["F4-file-size-limit", "F4-full-disk", "F5-power-loss"]),
+        (["F10-over"], []),
+    ],
+)
+def test_a_full_name_chooses_one_row_and_a_number_all_of_its_rows(words: list[str], slugs: list[str]) -> None:
+    assert [row.slug for row in ROWS if row.is_chosen_by(words)] == slugs
 
 
 def test_the_names_of_the_rows_are_different() -> None:

@@ -66,7 +66,7 @@ async def run_upgrade(context: Context) -> Finding:
                 outcomes = [*load.outcomes, *after.outcomes]
                 tally.add(outcomes, await recorded(load_settings(_owner(context, second)), label))
                 verdicts.append(await restored.verify(_owner(context, second)))
-    return as_finding(tally, _worst(verdicts), drops_connections=False)
+    return as_finding(tally, _worst(verdicts))
 
 
 @contextmanager
@@ -132,5 +132,7 @@ def _postgres(server: PrivateServer, program: str, *arguments: str) -> None:
 
 
 def _worst(verdicts: Sequence[Verdict]) -> Verdict:
+    """Of all together, but without chains if one of them saw none."""
     code = max((one.code for one in verdicts), default=0)
-    return Verdict(code, sum(one.chains for one in verdicts), sum(one.broken for one in verdicts))
+    chains = sum(one.chains for one in verdicts) if all(one.chains for one in verdicts) else 0
+    return Verdict(code, chains, sum(one.broken for one in verdicts))
