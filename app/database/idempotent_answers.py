@@ -1,7 +1,7 @@
 """Answers to requests with an Idempotency-Key, stored for a day.
 
 A request first claims its key, by one statement that only one process can win. The claim ends by itself, so that a
-process that dies never leaves a key in progress. The key itself is not stored, only a hash of it with its caller.
+process that dies never leaves a key in progress. Neither the key nor the request is stored, only keyed hashes of them.
 """
 
 import secrets

@@ -3,10 +3,12 @@
 The order is: claim the key, compute, commit the audit record, store the answer, send it. If the process dies on the
 way, the claim ends after a few seconds and the request can be repeated. It then has a second record; it never has an
 answer without one. A process that stalls for longer than its claim sends the answer that another one has stored.
+
+Key and request are stored as hashes under the subject key only: a request names a patient, and a plain hash of it could
+be found by trying references.
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
@@ -15,6 +17,7 @@ from typing import NamedTuple
 import structlog
 
 from app.audit.encryption import DataKeys, owner_of
+from app.audit.recorded_request import SubjectHasher
 from app.clock import timestamp
 from app.database.engine import Connection, Database
 from app.database.idempotent_answers import Claim, StoredAnswer, claim_key, delete_expired, release_key, store_answer
@@ -25,6 +28,7 @@ STORED = timedelta(hours=24)
 CLAIMED = timedelta(seconds=10)  # a request is answered, or has failed, within 2.5 s
 SPARE_SECONDS = 0.3  # beyond the deadline, to store the answer or release the key: a 503 leaves within 2.5 s
 DELETE_SECONDS = 600.0
+OF_KEY, OF_REQUEST = b"normalcy idempotency key v1", b"normalcy repeated request v1"
 
 
 class Answer(NamedTuple):
@@ -33,14 +37,16 @@ class Answer(NamedTuple):
 
 
 class IdempotentAnswers:
-    def __init__(self, database: Database, data_keys: DataKeys, clock: Callable[[], datetime]) -> None:
-        self._database, self._data_keys, self._clock = database, data_keys, clock
+    def __init__(
+        self, database: Database, data_keys: DataKeys, hasher: SubjectHasher, clock: Callable[[], datetime]
+    ) -> None:
+        self._database, self._data_keys, self._hasher, self._clock = database, data_keys, hasher, clock
 
     async def answer(
         self,
         principal: str,
         key: bytes,
-        request_sha256: bytes,
+        request: bytes,
         work: Callable[[], Awaitable[bytes]],
         deadline: float,
         subject: Mapping[str, str] | None = None,
@@ -50,7 +56,8 @@ class IdempotentAnswers:
         `subject` is the keyed hash of the patient reference, under whose key the answer is encrypted. Raises what
         `work` raises, StillAnswering, IdempotencyKeyReused, DatabaseUnavailable, RecordErased or RecordUnreadable.
         """
-        key_sha256 = hashlib.sha256(b"\0".join([principal.encode(), key])).digest()
+        key_sha256 = self._hasher.digest(OF_KEY, b"\0".join([principal.encode(), key]))
+        request_sha256 = self._hasher.digest(OF_REQUEST, request)
         blinded = self._data_keys.blind(request_sha256)
         found = await self._claim(key_sha256, blinded if self._data_keys.encrypts else request_sha256, deadline)
         if isinstance(found, Claim):
