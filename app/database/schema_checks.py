@@ -228,8 +228,8 @@ def _differences(connection: Connection) -> Iterator[str]:
 def _sqlite_differences(connection: Connection) -> Iterator[str]:
     found = {
         (table, name): _normalised(sql)
-        for table, name, sql in connection.execute(
-            text("SELECT tbl_name, name, sql FROM sqlite_master WHERE type = 'trigger'")
+        for table, name, sql in connection.execute(  # a trigger may spell the name of its table in capitals
+            text("SELECT lower(tbl_name), name, sql FROM sqlite_master WHERE type = 'trigger'")
         )
         if table in TABLES
     }

@@ -65,6 +65,7 @@ SQLITE_DAMAGE = [
     *(f"DROP TRIGGER audit_records_{trigger}" for trigger in ("no_update", "no_delete", "no_replace")),
     *(f"DROP TRIGGER activations_{trigger}" for trigger in ("no_update", "no_delete", "no_replace")),
     "CREATE TRIGGER forget AFTER INSERT ON audit_records BEGIN SELECT 1; END",
+    "CREATE TRIGGER forget BEFORE INSERT ON AUDIT_RECORDS BEGIN SELECT RAISE(IGNORE); END",
     "DROP TABLE api_keys; CREATE TABLE api_keys (key_id TEXT)",
     "DROP TRIGGER activations_no_delete; "
     "CREATE TRIGGER activations_no_delete BEFORE DELETE ON activations BEGIN SELECT 1; END",
