@@ -20,7 +20,15 @@ from app.audit.encryption import DataKeys, owner_of
 from app.audit.recorded_request import SubjectHasher
 from app.clock import timestamp
 from app.database.engine import Connection, Database
-from app.database.idempotent_answers import Claim, StoredAnswer, claim_key, delete_expired, release_key, store_answer
+from app.database.idempotent_answers import (
+    PORTION,
+    Claim,
+    StoredAnswer,
+    claim_key,
+    delete_expired,
+    release_key,
+    store_answer,
+)
 from app.errors import DatabaseUnavailable, IdempotencyKeyReused, StillAnswering
 from app.observability import describe_failure
 
@@ -28,6 +36,7 @@ STORED = timedelta(hours=24)
 CLAIMED = timedelta(seconds=10)  # a request is answered, or has failed, within 2.5 s
 SPARE_SECONDS = 0.3  # beyond the deadline, to store the answer or release the key: a 503 leaves within 2.5 s
 DELETE_SECONDS = 600.0
+PAUSE_SECONDS = 0.05  # between two portions
 OF_KEY, OF_REQUEST = b"normalcy idempotency key v1", b"normalcy repeated request v1"
 
 
@@ -92,13 +101,18 @@ class IdempotentAnswers:
         """Deletes what has expired."""
         while True:
             try:
-                async with self._database.writing() as connection:
-                    await delete_expired(connection, timestamp(self._clock()))
-            except DatabaseUnavailable:
-                pass  # the audit writer reports it
-            except Exception as error:  # noqa: BLE001 - after any other failure, too, deleting must go on
-                structlog.get_logger("answers").error("deleting stored answers failed", **describe_failure(error))
+                await self._delete_expired()
+            except Exception as error:  # noqa: BLE001 - after any failure deleting must go on
+                structlog.get_logger("answers").warning("deleting stored answers failed", **describe_failure(error))
             await asyncio.sleep(DELETE_SECONDS)
+
+    async def _delete_expired(self) -> None:
+        """Each portion in a transaction of its own, which ends soon and stays deleted whatever happens to the next."""
+        deleted = PORTION
+        while deleted == PORTION:
+            async with self._database.writing() as connection:
+                deleted = await delete_expired(connection, timestamp(self._clock()))
+            await asyncio.sleep(PAUSE_SECONDS)
 
     async def _claim(self, key_sha256: bytes, request_sha256: bytes, deadline: float) -> Claim | StoredAnswer | None:
         now = self._clock()
