@@ -87,7 +87,8 @@ class IdempotentAnswers:
             raise IdempotencyKeyReused
         if found.answer is None:
             raise StillAnswering
-        return Answer(await self._data_keys.open_answer(found.answer, key_sha256), is_repeated=True)
+        async with _until(deadline + SPARE_SECONDS):
+            return Answer(await self._data_keys.open_answer(found.answer, key_sha256), is_repeated=True)
 
     async def _encrypted(
         self, body: bytes, key_sha256: bytes, subject: Mapping[str, str] | None, deadline: float
@@ -127,8 +128,15 @@ class IdempotentAnswers:
 
     @asynccontextmanager
     async def _writing_until(self, deadline: float) -> AsyncIterator[Connection]:
-        try:
-            async with asyncio.timeout_at(deadline), self._database.writing() as connection:
-                yield connection
-        except TimeoutError:
-            raise DatabaseUnavailable from None
+        async with _until(deadline), self._database.writing() as connection:
+            yield connection
+
+
+@asynccontextmanager
+async def _until(deadline: float) -> AsyncIterator[None]:
+    """For work with the database."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            yield
+    except TimeoutError:
+        raise DatabaseUnavailable from None
