@@ -70,14 +70,13 @@ class IdempotentAnswers:
         blinded = self._data_keys.blind(request_sha256)
         found = await self._claim(key_sha256, blinded if self._data_keys.encrypts else request_sha256, deadline)
         if isinstance(found, Claim):
+            claim = found
             try:
                 body = await work()
+                found = await self._store(claim, body, subject, deadline)
             except Exception:
-                await self._release(found, deadline + SPARE_SECONDS)
+                await self._release(claim, deadline + SPARE_SECONDS)
                 raise
-            stored = await self._encrypted(body, key_sha256, subject, deadline)
-            async with self._writing_until(deadline + SPARE_SECONDS) as connection:
-                found = await store_answer(connection, found, stored, timestamp(self._clock() + STORED))
             if isinstance(found, Claim):
                 return Answer(body, is_repeated=False)
             # The claim had ended, and another process answered: only one answer leaves.
@@ -89,6 +88,13 @@ class IdempotentAnswers:
             raise StillAnswering
         async with _until(deadline + SPARE_SECONDS):
             return Answer(await self._data_keys.open_answer(found.answer, key_sha256), is_repeated=True)
+
+    async def _store(
+        self, claim: Claim, body: bytes, subject: Mapping[str, str] | None, deadline: float
+    ) -> Claim | StoredAnswer | None:
+        stored = await self._encrypted(body, claim.key_sha256, subject, deadline)
+        async with self._writing_until(deadline + SPARE_SECONDS) as connection:
+            return await store_answer(connection, claim, stored, timestamp(self._clock() + STORED))
 
     async def _encrypted(
         self, body: bytes, key_sha256: bytes, subject: Mapping[str, str] | None, deadline: float

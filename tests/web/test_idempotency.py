@@ -15,7 +15,7 @@ from sqlalchemy import text
 from app.clock import timestamp, utc_now
 from app.database.engine import Database, open_database
 from app.database.idempotent_answers import delete_expired
-from app.errors import AuditUnavailable
+from app.errors import AuditUnavailable, DatabaseUnavailable
 from app.runtime import idempotent_answers
 from app.runtime.credentials import Caller
 from app.runtime.idempotent_answers import CLAIMED, IdempotentAnswers
@@ -142,6 +142,16 @@ def test_an_error_frees_the_key(running: Running, monkeypatch: pytest.MonkeyPatc
     answer = running.score(headers=ONCE)
     assert answer.status_code == 200
     assert "Idempotent-Replayed" not in answer.headers
+
+
+def test_an_answer_that_cannot_be_stored_frees_the_key(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise DatabaseUnavailable
+
+    with monkeypatch.context() as broken:
+        broken.setattr(idempotent_answers, "store_answer", fail)
+        assert running.score(headers=ONCE).status_code == 503
+    assert running.score(headers=ONCE).status_code == 200
 
 
 def test_a_database_that_hangs_does_not_delay_the_refusal(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
