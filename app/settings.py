@@ -130,7 +130,7 @@ def _origins(text: str) -> tuple[str, ...]:
     return origins
 
 
-def _certificates(text: str) -> str:
+def readable_certificates(text: str) -> str:
     if text:
         try:
             ssl.create_default_context(cafile=text)
@@ -176,7 +176,7 @@ TABLE: tuple[Setting, ...] = (
         "",
         "file with the certificate authorities that verify-full accepts (PEM)",
         "empty or a readable file of certificates",
-        _certificates,
+        readable_certificates,
     ),
     Setting("data_dir", "var", "folder for the embedded database, secrets and checkpoints", "a folder", Path),
     Setting("models_dir", "models_store", "folder of the model store; the service only reads it", "a folder", Path),
