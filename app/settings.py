@@ -359,14 +359,19 @@ def _has_weak_password(database_url: str) -> bool:
     url, host = urlsplit(database_url), _database_host(database_url)
     if not host or host.startswith("/") or parse_qs(url.query).keys() & OTHER_CREDENTIALS:
         return False
-    password = unquote(url.password or "")
-    return password.lower() in GUESSED_PASSWORDS or password == unquote(url.username or "")
+    user = unquote(url.username or "") or _parameter(database_url, "user")
+    password = unquote(url.password or "") or _parameter(database_url, "password")
+    return password.lower() in GUESSED_PASSWORDS or password == user
 
 
 def _database_host(database_url: str) -> str:
     """Empty, or the folder of a socket, if the database is not reached by an address."""
-    url = urlsplit(database_url)
-    return url.hostname or parse_qs(url.query).get("host", [""])[0]
+    return urlsplit(database_url).hostname or _parameter(database_url, "host")
+
+
+def _parameter(database_url: str, name: str) -> str:
+    """Of several with this name the driver takes the last."""
+    return parse_qs(urlsplit(database_url).query).get(name, [""])[-1]
 
 
 @lru_cache(maxsize=8)  # called for every request while no credential is required
