@@ -398,10 +398,10 @@ def _tls_problems(values: Mapping[str, object]) -> list[str]:
 
 def _value(setting: Setting, given: Mapping[str, str], problems: list[str]) -> object:
     text = given.get(setting.name, "")
-    file = given.get(setting.name + "_FILE", "") if setting.secret else ""
+    file = given.get(setting.name + "_FILE") if setting.secret else None
     if text and file:
         problems.append(f"{setting.name} and {setting.name}_FILE are both set; remove one.")
-    elif file:
+    elif file is not None and not text:
         text = _secret(file, setting.name + "_FILE", problems)
     try:
         return setting.parse(text or setting.default)
@@ -411,7 +411,10 @@ def _value(setting: Setting, given: Mapping[str, str], problems: list[str]) -> o
 
 
 def _secret(file: str, name: str, problems: list[str]) -> str:
-    """An empty file is an error: the default would silently be another database, or another key."""
+    """No name, or an empty file, is an error: the default would silently be another database, or another key."""
+    if not file:
+        problems.append(f"{name} is empty: name a file, or remove the setting.")
+        return ""
     before = len(problems)
     text = _read(file, name, problems).strip()
     if not text and len(problems) == before:

@@ -154,6 +154,9 @@ def test_an_empty_secret_is_no_default(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(" \n")
     for name in ("DATABASE_URL", "SUBJECT_KEY"):
         assert refused(**{f"{name}_FILE": str(tmp_path / "secret")}) == (f"NORMALCY_{name}_FILE names an empty file.",)
+        assert refused(**{f"{name}_FILE": ""}) == (
+            f"NORMALCY_{name}_FILE is empty: name a file, or remove the setting.",
+        )
 
 
 @pytest.mark.parametrize("url", ["postgresql://h:abc/d", "postgresql://h:99999/d", "postgresql://[::1/d"])
