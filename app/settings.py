@@ -130,7 +130,7 @@ def _origins(text: str) -> tuple[str, ...]:
     return origins
 
 
-def _certificates(text: str) -> str:
+def readable_certificates(text: str) -> str:
     if text:
         try:
             ssl.create_default_context(cafile=text)
@@ -176,7 +176,7 @@ TABLE: tuple[Setting, ...] = (
         "",
         "file with the certificate authorities that verify-full accepts (PEM)",
         "empty or a readable file of certificates",
-        _certificates,
+        readable_certificates,
     ),
     Setting("data_dir", "var", "folder for the embedded database, secrets and checkpoints", "a folder", Path),
     Setting("models_dir", "models_store", "folder of the model store; the service only reads it", "a folder", Path),
@@ -359,14 +359,19 @@ def _has_weak_password(database_url: str) -> bool:
     url, host = urlsplit(database_url), _database_host(database_url)
     if not host or host.startswith("/") or parse_qs(url.query).keys() & OTHER_CREDENTIALS:
         return False
-    password = unquote(url.password or "")
-    return password.lower() in GUESSED_PASSWORDS or password == unquote(url.username or "")
+    user = unquote(url.username or "") or _parameter(database_url, "user")
+    password = unquote(url.password or "") or _parameter(database_url, "password")
+    return password.lower() in GUESSED_PASSWORDS or password == user
 
 
 def _database_host(database_url: str) -> str:
     """Empty, or the folder of a socket, if the database is not reached by an address."""
-    url = urlsplit(database_url)
-    return url.hostname or parse_qs(url.query).get("host", [""])[0]
+    return urlsplit(database_url).hostname or _parameter(database_url, "host")
+
+
+def _parameter(database_url: str, name: str) -> str:
+    """Of several with this name the driver takes the last."""
+    return parse_qs(urlsplit(database_url).query).get(name, [""])[-1]
 
 
 @lru_cache(maxsize=8)  # called for every request while no credential is required
@@ -393,10 +398,10 @@ def _tls_problems(values: Mapping[str, object]) -> list[str]:
 
 def _value(setting: Setting, given: Mapping[str, str], problems: list[str]) -> object:
     text = given.get(setting.name, "")
-    file = given.get(setting.name + "_FILE", "") if setting.secret else ""
+    file = given.get(setting.name + "_FILE") if setting.secret else None
     if text and file:
         problems.append(f"{setting.name} and {setting.name}_FILE are both set; remove one.")
-    elif file:
+    elif file is not None and not text:
         text = _secret(file, setting.name + "_FILE", problems)
     try:
         return setting.parse(text or setting.default)
@@ -406,7 +411,10 @@ def _value(setting: Setting, given: Mapping[str, str], problems: list[str]) -> o
 
 
 def _secret(file: str, name: str, problems: list[str]) -> str:
-    """An empty file is an error: the default would silently be another database, or another key."""
+    """No name, or an empty file, is an error: the default would silently be another database, or another key."""
+    if not file:
+        problems.append(f"{name} is empty: name a file, or remove the setting.")
+        return ""
     before = len(problems)
     text = _read(file, name, problems).strip()
     if not text and len(problems) == before:

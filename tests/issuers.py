@@ -25,6 +25,20 @@ P256_KEY, P384_KEY = ec.generate_private_key(ec.SECP256R1()), ec.generate_privat
 KEYS: dict[str, Private] = {"rsa": RSA_KEY, "p256": P256_KEY, "p384": P384_KEY}
 KEY_OF = {"RS256": "rsa", "RS384": "rsa", "ES256": "p256", "ES384": "p384"}
 
+# A certificate authority, of which nobody has the key.
+AUTHORITY = """\
+-----BEGIN CERTIFICATE-----
+MIIBeDCCAR+gAwIBAgIUbDeFUu1MIWMf5UyEUHMujtR7DLcwCgYIKoZIzj0EAwIw
+ETEPMA0GA1UEAwwGbm9ib2R5MCAXDTI2MTExNzIwMDEyMloYDzIxMjYxMDI0MjAw
+MTIyWjARMQ8wDQYDVQQDDAZub2JvZHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AASA9wfLgUYqAViN/VzEluRzd0neLR2Fsf9cd2kPud9VdnKJt5FKXq/WtSCWT1U4
+H925c6kXkFuvcs18YC4LW21Go1MwUTAdBgNVHQ4EFgQUTl7SST9z96Dw9sUm0Ax7
+6qxMv7owHwYDVR0jBBgwFoAUTl7SST9z96Dw9sUm0Ax76qxMv7owDwYDVR0TAQH/
+BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiAGzOx/+Oii0Iw55L6BdijqdBZzANKu
+0JRjII7SduHeXAIgC96V6dGViq2d0PIonCT7ewX22F68mrMGNWkn2m5Mi5s=
+-----END CERTIFICATE-----
+"""
+
 
 def public_jwk(key_id: str, key: Private, **more: str) -> dict[str, Any]:
     if isinstance(key, rsa.RSAPrivateKey):

@@ -8,19 +8,7 @@ import pytest
 
 from app.errors import InvalidSettings
 from app.settings import TABLE, WEAK_LOGIN, Settings, load_settings, setting_warnings
-
-AUTHORITY = """\
------BEGIN CERTIFICATE-----
-MIIBeDCCAR+gAwIBAgIUbDeFUu1MIWMf5UyEUHMujtR7DLcwCgYIKoZIzj0EAwIw
-ETEPMA0GA1UEAwwGbm9ib2R5MCAXDTI2MTExNzIwMDEyMloYDzIxMjYxMDI0MjAw
-MTIyWjARMQ8wDQYDVQQDDAZub2JvZHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
-AASA9wfLgUYqAViN/VzEluRzd0neLR2Fsf9cd2kPud9VdnKJt5FKXq/WtSCWT1U4
-H925c6kXkFuvcs18YC4LW21Go1MwUTAdBgNVHQ4EFgQUTl7SST9z96Dw9sUm0Ax7
-6qxMv7owHwYDVR0jBBgwFoAUTl7SST9z96Dw9sUm0Ax76qxMv7owDwYDVR0TAQH/
-BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiAGzOx/+Oii0Iw55L6BdijqdBZzANKu
-0JRjII7SduHeXAIgC96V6dGViq2d0PIonCT7ewX22F68mrMGNWkn2m5Mi5s=
------END CERTIFICATE-----
-"""
+from tests.issuers import AUTHORITY
 
 
 def refused(**given: str) -> tuple[str, ...]:
@@ -166,6 +154,9 @@ def test_an_empty_secret_is_no_default(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(" \n")
     for name in ("DATABASE_URL", "SUBJECT_KEY"):
         assert refused(**{f"{name}_FILE": str(tmp_path / "secret")}) == (f"NORMALCY_{name}_FILE names an empty file.",)
+        assert refused(**{f"{name}_FILE": ""}) == (
+            f"NORMALCY_{name}_FILE is empty: name a file, or remove the setting.",
+        )
 
 
 @pytest.mark.parametrize("url", ["postgresql://h:abc/d", "postgresql://h:99999/d", "postgresql://[::1/d"])
@@ -176,8 +167,15 @@ def test_a_url_that_names_no_place_is_refused(url: str) -> None:
 WEAK = ["postgresql://{}/d", "postgresql://me@{}/d", "postgresql://me:me@{}/d", "postgresql://me:Postgres@{}:5432/d"]
 
 
-def test_a_host_among_the_parameters_of_a_url_counts_too() -> None:
-    assert refused(DATABASE_URL="postgresql://me:me@/d?host=db.example.org")[0].startswith(WEAK_LOGIN)
+def test_the_parameters_of_a_url_count_too() -> None:
+    for url in (
+        "postgresql://me:me@/d?host=db.example.org",
+        "postgresql://me:me@/d?host=localhost&host=db.example.org",  # of several the driver takes the last
+        "postgresql:///d?host=db.example.org&user=me&password=me",
+        "postgresql://db.example.org/d?user=me&password=postgres",
+        "postgresql://me:me@db.example.org/d?password=X9-quite-random",  # the driver takes the other one
+    ):
+        assert refused(DATABASE_URL=url)[0].startswith(WEAK_LOGIN)
 
 
 @pytest.mark.parametrize("url", [*WEAK, "postgresql://me%40x:me%40x@{}/d", "postgresql://a:normalcy@{}/d"])
@@ -198,6 +196,8 @@ def test_a_password_that_can_be_guessed_is_refused_unless_the_database_is_on_thi
         "postgresql://me:X9-quite-random@db.example.org/d",
         "postgresql://me@/d",
         "postgresql://me@/d?host=/run/postgresql",
+        "postgresql://db.example.org/d?user=me&password=X9-quite-random",
+        "postgresql://me:@db.example.org/d?password=me&password=X9-quite-random",
         "postgresql://me@db.example.org/d?sslcert=/run/me.crt&sslkey=/run/me.key",
         "postgresql://me@db.example.org/d?passfile=/run/pgpass",
     ],

@@ -43,6 +43,13 @@ class SubjectHasher:
         digest = hmac.new(self.key, subject.encode(), hashlib.sha256).hexdigest()
         return {"key_id": self.key_id, "hmac_sha256": digest}
 
+    def digest(self, purpose: bytes, content: bytes) -> bytes:
+        """Of anything else that contains a reference, or that others could find by trying values.
+
+        It is never the hash of a reference, which a caller may choose: no UTF-8 text begins with this byte.
+        """
+        return hmac.digest(self.key, b"\xff" + purpose + b"\0" + content, "sha256")
+
 
 def subject_hasher(settings: Settings) -> SubjectHasher:
     """With the configured key, or with the one in the data folder, created there the first time."""

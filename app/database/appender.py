@@ -34,7 +34,7 @@ POSTGRES_SETTINGS = """
         EXISTS (
             SELECT FROM pg_class WHERE relpersistence <> 'p' AND (
                 oid IN (to_regclass('audit_records'), to_regclass('audit_checkpoints'), to_regclass('activations'),
-                    to_regclass('api_keys'), to_regclass('data_keys'))
+                    to_regclass('api_keys'), to_regclass('data_keys'), to_regclass('idempotent_answers'))
                 OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass('audit_records')))
         ) AS has_unlogged_tables
 """
@@ -103,7 +103,7 @@ def postgres_problem(found: PostgresSettings) -> str | None:
     if commit not in WAITS_FOR_EVERY_DISK + WAITS_FOR_THIS_DISK:
         return f"PostgreSQL runs with synchronous_commit={commit} and may lose records: set it to on."
     if found.has_unlogged_tables:
-        return "A table of records, keys or activations, or a partition, is UNLOGGED: a crash would empty it."
+        return "A table of records, keys, activations or answers, or a partition, is UNLOGGED: a crash would empty it."
     return None
 
 

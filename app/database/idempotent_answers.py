@@ -1,7 +1,7 @@
 """Answers to requests with an Idempotency-Key, stored for a day.
 
 A request first claims its key, by one statement that only one process can win. The claim ends by itself, so that a
-process that dies never leaves a key in progress. The key itself is not stored, only a hash of it with its caller.
+process that dies never leaves a key in progress. Neither the key nor the request is stored, only keyed hashes of them.
 """
 
 import secrets
@@ -12,6 +12,7 @@ from sqlalchemy import text
 from app.database.engine import Connection
 
 CLAIM_BYTES = 16
+PORTION = 500  # rows that are deleted at once: others write between two portions
 # A row that has expired, an answer or an abandoned claim, is taken over; any other one is left as it is.
 CLAIM = text("""
     INSERT INTO idempotent_answers (key_sha256, request_sha256, claim, expires_at)
@@ -26,7 +27,12 @@ STORE = text(
     "WHERE key_sha256 = :key AND claim = :claim AND answer IS NULL"
 )
 RELEASE = text("DELETE FROM idempotent_answers WHERE key_sha256 = :key AND claim = :claim AND answer IS NULL")
-DELETE_EXPIRED = text("DELETE FROM idempotent_answers WHERE expires_at <= :now")
+# The second condition is for a row that another process takes over while this statement waits for it.
+DELETE_EXPIRED = text("""
+    DELETE FROM idempotent_answers WHERE key_sha256 IN (
+        SELECT key_sha256 FROM idempotent_answers WHERE expires_at <= :now ORDER BY expires_at LIMIT :portion
+    ) AND expires_at <= :now
+""")
 
 
 class Claim(NamedTuple):
@@ -71,4 +77,5 @@ async def release_key(connection: Connection, claim: Claim) -> None:
 
 
 async def delete_expired(connection: Connection, now: str) -> int:
-    return (await connection.execute(DELETE_EXPIRED, {"now": now})).rowcount
+    """How many were deleted: a portion at most."""
+    return (await connection.execute(DELETE_EXPIRED, {"now": now, "portion": PORTION})).rowcount

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, TextClause, inspect, text
+from sqlalchemy import Connection, Index, TextClause, UniqueConstraint, inspect, text
+from sqlalchemy.engine.interfaces import ReflectedIndex
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.clock import utc_now
@@ -147,6 +148,14 @@ OTHER_OWNERS = query_our_objects("""
 """)
 
 
+class IndexShape(NamedTuple):
+    """What an index must have in common with the one that the migrations created."""
+
+    columns: list[str | None]
+    is_unique: bool
+    is_partial: bool  # a unique index with a condition lets other rows repeat
+
+
 class Trigger(NamedTuple):
     table: str
     name: str
@@ -194,26 +203,42 @@ def _check_durability(connection: Connection) -> None:
 
 def _check_keys(connection: Connection) -> None:
     """Without them two writers of one chain could both commit, an id could name two rows, an activation could have no
-    record, and requests with an Idempotency-Key would fail."""
+    record or that of another one, and requests with an Idempotency-Key would fail."""
     for table in metadata.tables.values():
         key = inspect(connection).get_pk_constraint(table.name)["constrained_columns"]
         if key != list(table.primary_key.columns.keys()):
             raise DatabaseNotReady(f"The table {table.name} has lost its primary key.")
+        found = [each["column_names"] for each in inspect(connection).get_unique_constraints(table.name)]
+        unique = [each for each in table.constraints if isinstance(each, UniqueConstraint)]
+        if not all(each.columns.keys() in found for each in unique):
+            raise DatabaseNotReady(f"The table {table.name} has lost a unique constraint.")
     foreign_keys = inspect(connection).get_foreign_keys("activations")
     if "audit_records" not in {key["referred_table"] for key in foreign_keys}:
         raise DatabaseNotReady("The table activations has lost its foreign key to audit_records.")
 
 
 def _check_indexes(connection: Connection) -> None:
-    """Without them every request that reads the audit, and every checkpoint, would read all records."""
-    invalid = set(connection.scalars(INVALID_INDEXES)) if connection.dialect.name == "postgresql" else set()
+    """Without them every request that reads the audit, and every checkpoint, would read all records, and a patient
+    could have a second data key, which an erasure leaves."""
+    dialect = connection.dialect.name
+    invalid = set(connection.scalars(INVALID_INDEXES)) if dialect == "postgresql" else set()
     for table in metadata.tables.values():
-        found = {index["name"]: index["column_names"] for index in inspect(connection).get_indexes(table.name)}
+        found = {str(index["name"]): _found_shape(index) for index in inspect(connection).get_indexes(table.name)}
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
-            if index.info.get("only", connection.dialect.name) != connection.dialect.name:
+            if index.info.get("only", dialect) != dialect:
                 continue
-            if found.get(str(index.name)) != [column.name for column in index.columns] or index.name in invalid:
+            if found.get(str(index.name)) != _shape(index, dialect) or index.name in invalid:
                 raise DatabaseNotReady(f"The index {index.name} of the table {table.name} is missing or not usable.")
+
+
+def _shape(index: Index, dialect: str) -> IndexShape:
+    has_condition = index.dialect_options[dialect]["where"] is not None
+    return IndexShape([column.name for column in index.columns], bool(index.unique), has_condition)
+
+
+def _found_shape(index: ReflectedIndex) -> IndexShape:
+    has_condition = any(option.endswith("_where") for option in index.get("dialect_options", {}))
+    return IndexShape(index["column_names"], bool(index["unique"]), has_condition)
 
 
 def _differences(connection: Connection) -> Iterator[str]:
@@ -228,8 +253,8 @@ def _differences(connection: Connection) -> Iterator[str]:
 def _sqlite_differences(connection: Connection) -> Iterator[str]:
     found = {
         (table, name): _normalised(sql)
-        for table, name, sql in connection.execute(
-            text("SELECT tbl_name, name, sql FROM sqlite_master WHERE type = 'trigger'")
+        for table, name, sql in connection.execute(  # a trigger may spell the name of its table in capitals
+            text("SELECT lower(tbl_name), name, sql FROM sqlite_master WHERE type = 'trigger'")
         )
         if table in TABLES
     }

@@ -211,8 +211,8 @@ data_keys = Table(
 idempotent_answers = Table(
     "idempotent_answers",
     metadata,
-    Column("key_sha256", BytesColumn, primary_key=True),  # of the caller and the key
-    Column("request_sha256", BytesColumn, nullable=False),
+    Column("key_sha256", BytesColumn, primary_key=True),  # keyed, of the caller and the key
+    Column("request_sha256", BytesColumn, nullable=False),  # keyed as well
     Column("claim", BytesColumn, nullable=False),  # who may store the answer
     Column("expires_at", TextColumn, nullable=False),  # of the claim; once it is answered, of the answer
     Column("answer", LargeBinary),

@@ -3,10 +3,12 @@
 The order is: claim the key, compute, commit the audit record, store the answer, send it. If the process dies on the
 way, the claim ends after a few seconds and the request can be repeated. It then has a second record; it never has an
 answer without one. A process that stalls for longer than its claim sends the answer that another one has stored.
+
+Key and request are stored as hashes under the subject key only: a request names a patient, and a plain hash of it could
+be found by trying references.
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
@@ -15,9 +17,18 @@ from typing import NamedTuple
 import structlog
 
 from app.audit.encryption import DataKeys, owner_of
+from app.audit.recorded_request import SubjectHasher
 from app.clock import timestamp
 from app.database.engine import Connection, Database
-from app.database.idempotent_answers import Claim, StoredAnswer, claim_key, delete_expired, release_key, store_answer
+from app.database.idempotent_answers import (
+    PORTION,
+    Claim,
+    StoredAnswer,
+    claim_key,
+    delete_expired,
+    release_key,
+    store_answer,
+)
 from app.errors import DatabaseUnavailable, IdempotencyKeyReused, StillAnswering
 from app.observability import describe_failure
 
@@ -25,6 +36,8 @@ STORED = timedelta(hours=24)
 CLAIMED = timedelta(seconds=10)  # a request is answered, or has failed, within 2.5 s
 SPARE_SECONDS = 0.3  # beyond the deadline, to store the answer or release the key: a 503 leaves within 2.5 s
 DELETE_SECONDS = 600.0
+PAUSE_SECONDS = 0.05  # between two portions
+OF_KEY, OF_REQUEST = b"normalcy idempotency key v1", b"normalcy repeated request v1"
 
 
 class Answer(NamedTuple):
@@ -33,14 +46,16 @@ class Answer(NamedTuple):
 
 
 class IdempotentAnswers:
-    def __init__(self, database: Database, data_keys: DataKeys, clock: Callable[[], datetime]) -> None:
-        self._database, self._data_keys, self._clock = database, data_keys, clock
+    def __init__(
+        self, database: Database, data_keys: DataKeys, hasher: SubjectHasher, clock: Callable[[], datetime]
+    ) -> None:
+        self._database, self._data_keys, self._hasher, self._clock = database, data_keys, hasher, clock
 
     async def answer(
         self,
         principal: str,
         key: bytes,
-        request_sha256: bytes,
+        request: bytes,
         work: Callable[[], Awaitable[bytes]],
         deadline: float,
         subject: Mapping[str, str] | None = None,
@@ -50,18 +65,18 @@ class IdempotentAnswers:
         `subject` is the keyed hash of the patient reference, under whose key the answer is encrypted. Raises what
         `work` raises, StillAnswering, IdempotencyKeyReused, DatabaseUnavailable, RecordErased or RecordUnreadable.
         """
-        key_sha256 = hashlib.sha256(b"\0".join([principal.encode(), key])).digest()
+        key_sha256 = self._hasher.digest(OF_KEY, b"\0".join([principal.encode(), key]))
+        request_sha256 = self._hasher.digest(OF_REQUEST, request)
         blinded = self._data_keys.blind(request_sha256)
         found = await self._claim(key_sha256, blinded if self._data_keys.encrypts else request_sha256, deadline)
         if isinstance(found, Claim):
+            claim = found
             try:
                 body = await work()
+                found = await self._store(claim, body, subject, deadline)
             except Exception:
-                await self._release(found, deadline + SPARE_SECONDS)
+                await self._release(claim, deadline + SPARE_SECONDS)
                 raise
-            stored = await self._encrypted(body, key_sha256, subject, deadline)
-            async with self._writing_until(deadline + SPARE_SECONDS) as connection:
-                found = await store_answer(connection, found, stored, timestamp(self._clock() + STORED))
             if isinstance(found, Claim):
                 return Answer(body, is_repeated=False)
             # The claim had ended, and another process answered: only one answer leaves.
@@ -71,7 +86,15 @@ class IdempotentAnswers:
             raise IdempotencyKeyReused
         if found.answer is None:
             raise StillAnswering
-        return Answer(await self._data_keys.open_answer(found.answer, key_sha256), is_repeated=True)
+        async with _until(deadline + SPARE_SECONDS):
+            return Answer(await self._data_keys.open_answer(found.answer, key_sha256), is_repeated=True)
+
+    async def _store(
+        self, claim: Claim, body: bytes, subject: Mapping[str, str] | None, deadline: float
+    ) -> Claim | StoredAnswer | None:
+        stored = await self._encrypted(body, claim.key_sha256, subject, deadline)
+        async with self._writing_until(deadline + SPARE_SECONDS) as connection:
+            return await store_answer(connection, claim, stored, timestamp(self._clock() + STORED))
 
     async def _encrypted(
         self, body: bytes, key_sha256: bytes, subject: Mapping[str, str] | None, deadline: float
@@ -85,13 +108,18 @@ class IdempotentAnswers:
         """Deletes what has expired."""
         while True:
             try:
-                async with self._database.writing() as connection:
-                    await delete_expired(connection, timestamp(self._clock()))
-            except DatabaseUnavailable:
-                pass  # the audit writer reports it
-            except Exception as error:  # noqa: BLE001 - after any other failure, too, deleting must go on
-                structlog.get_logger("answers").error("deleting stored answers failed", **describe_failure(error))
+                await self._delete_expired()
+            except Exception as error:  # noqa: BLE001 - after any failure deleting must go on
+                structlog.get_logger("answers").warning("deleting stored answers failed", **describe_failure(error))
             await asyncio.sleep(DELETE_SECONDS)
+
+    async def _delete_expired(self) -> None:
+        """Each portion in a transaction of its own, which ends soon and stays deleted whatever happens to the next."""
+        deleted = PORTION
+        while deleted == PORTION:
+            async with self._database.writing() as connection:
+                deleted = await delete_expired(connection, timestamp(self._clock()))
+            await asyncio.sleep(PAUSE_SECONDS)
 
     async def _claim(self, key_sha256: bytes, request_sha256: bytes, deadline: float) -> Claim | StoredAnswer | None:
         now = self._clock()
@@ -106,8 +134,15 @@ class IdempotentAnswers:
 
     @asynccontextmanager
     async def _writing_until(self, deadline: float) -> AsyncIterator[Connection]:
-        try:
-            async with asyncio.timeout_at(deadline), self._database.writing() as connection:
-                yield connection
-        except TimeoutError:
-            raise DatabaseUnavailable from None
+        async with _until(deadline), self._database.writing() as connection:
+            yield connection
+
+
+@asynccontextmanager
+async def _until(deadline: float) -> AsyncIterator[None]:
+    """For work with the database."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            yield
+    except TimeoutError:
+        raise DatabaseUnavailable from None

@@ -1,8 +1,9 @@
 """The public keys of an issuer: a JSON Web Key Set from a URL or a file.
 
 A set is read again every ten minutes, and when a token names a key that is not in it: by one task at a time, and at
-most every ten seconds. If that fails the last set stays in use. Keys come from the configured place only, never from a
-token.
+most every ten seconds. If there is no set to read, the last one stays in use. One without a usable key ends the keys
+before it, because an issuer may withdraw a stolen key before it has another one. Keys come from the configured place
+only, never from a token.
 
 A read has a thread of its own. Neither the look-up of a host name nor an answer that arrives a letter at a time can be
 stopped, so it may hang: then this issuer's keys are not read again until it ends, and nothing else waits for it.
@@ -55,6 +56,10 @@ class UnusableKeySet(Exception):
     """Why a key set cannot be used, in words."""
 
 
+class NoUsableKey(UnusableKeySet):
+    """It is a key set; what the issuer published before it no longer counts."""
+
+
 class IssuerKeys:
     def __init__(self, issuer: Issuer, clock: Callable[[], float] = time.monotonic) -> None:
         self.issuer, self._clock = issuer, clock
@@ -102,7 +107,9 @@ class IssuerKeys:
             if content != self._content:  # otherwise the same object, so that verified tokens stay verified
                 self.keys = read_key_set(content)
                 self._content = content
-        except Exception as error:  # noqa: BLE001 - whatever fails, the last keys stay in use
+        except Exception as error:  # noqa: BLE001 - whatever else fails, the last keys stay in use
+            if isinstance(error, NoUsableKey):
+                self.keys, self._content = {}, b""
             reason = str(error) if isinstance(error, UnusableKeySet) else "it cannot be read"
             self._log.error("issuer keys not read", issuer=self.issuer.issuer, reason=reason, **describe_failure(error))
             self.has_failed = True
@@ -131,12 +138,12 @@ def read_key_set(content: bytes) -> Keys:
     usable = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("kid"), str)]
     ids = [entry["kid"] for entry in usable]
     if len(set(ids)) < len(ids):
-        raise UnusableKeySet("two keys have the same `kid`")
+        raise NoUsableKey("two keys have the same `kid`")
     if any(PRIVATE_MEMBERS & entry.keys() for entry in entries if isinstance(entry, dict)):
-        raise UnusableKeySet("it contains a private or symmetric key; publish public keys only")
+        raise NoUsableKey("it contains a private or symmetric key; publish public keys only")
     keys = {entry["kid"]: key for entry in usable if (key := _read_key(entry)) is not None}
     if not keys:
-        raise UnusableKeySet(f"it has no public key with a `kid` for {', '.join(ALGORITHMS)}")
+        raise NoUsableKey(f"it has no public key with a `kid` for {', '.join(ALGORITHMS)}")
     return keys
 
 

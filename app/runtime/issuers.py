@@ -13,7 +13,7 @@ import msgspec
 
 from app.domain.scopes import Scope
 from app.errors import InvalidSettings
-from app.settings import is_loopback
+from app.settings import is_loopback, readable_certificates
 
 Algorithm = Literal["RS256", "RS384", "ES256", "ES384"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
@@ -59,11 +59,12 @@ def read_issuers(path: str) -> tuple[Issuer, ...]:
         raise InvalidSettings([f"{SETTING} names a file that cannot be read as text."]) from None
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise InvalidSettings([f"The file of {SETTING} cannot be used: {error}."]) from None
-    problems = [f"The file of {SETTING}: {problem}." for problem in _problems(found)]
+    folder = Path(path).resolve().parent
+    issuers = tuple(_with_paths(issuer, folder) for issuer in found)
+    problems = [f"The file of {SETTING}: {problem}." for problem in _problems(issuers)]
     if problems:
         raise InvalidSettings(problems)
-    folder = Path(path).resolve().parent
-    return tuple(_with_paths(issuer, folder) for issuer in found)
+    return issuers
 
 
 def _with_paths(issuer: Issuer, folder: Path) -> Issuer:
@@ -96,10 +97,20 @@ def _problems_of(issuer: Issuer) -> Iterator[str]:
         yield "must have a jwks_url that begins with https://, without user and fragment (http:// only to this machine)"
     if issuer.jwks_ca_file and not issuer.jwks_url.startswith("https://"):
         yield "has a jwks_ca_file, which needs a jwks_url with https://"
+    if not _has_certificates(issuer.jwks_ca_file):
+        yield "must have a jwks_ca_file that is a readable file of certificates"
     if not issuer.scopes and not issuer.default_scopes:
         yield "must have scopes or default_scopes: without them its tokens allow nothing"
     if not WITHOUT_A_CLAIM.issuperset(issuer.default_scopes):
         yield f"may have only {' and '.join(sorted(WITHOUT_A_CLAIM))} in default_scopes: others need a claim"
+
+
+def _has_certificates(file: str) -> bool:
+    try:
+        readable_certificates(file)
+    except ValueError:
+        return False
+    return True
 
 
 def is_one_word(text: str) -> bool:

@@ -82,7 +82,8 @@ class Runtime:
     hasher: SubjectHasher = field(init=False)
 
     def __post_init__(self) -> None:
-        self.answers = IdempotentAnswers(self.database, self.data_keys, lambda: self.clock())
+        self.hasher = subject_hasher(self.settings)
+        self.answers = IdempotentAnswers(self.database, self.data_keys, self.hasher, lambda: self.clock())
         self.uses = KeyUses(self.database, lambda: self.clock())
         self.authenticator = Authenticator(self.keyring, self.uses, self.tokens, self.metrics)
         self.limiter = RateLimiter(self.settings.rate_per_second, self.settings.rate_burst)
@@ -90,7 +91,6 @@ class Runtime:
         self.batches = BatchThread()
         self.drawing, self.rasteriser = DrawingThread(), Rasteriser()
         self.refusals = RefusalRecorder(self.writer, self.metrics)
-        self.hasher = subject_hasher(self.settings)
 
 
 @asynccontextmanager

@@ -140,7 +140,7 @@ def _key_warnings(keyring: Keyring, now: datetime, has_issuers: bool) -> Warning
 def _issuer_warning(keys: IssuerKeys) -> HealthWarning:
     """Without the name of the issuer, because readiness needs no credential."""
     consequence = "the last ones stay in use" if keys.keys else "none of its tokens is accepted"
-    message = f"The public keys of a JWT issuer could not be read, so {consequence}: see the log."
+    message = f"No usable public keys of a JWT issuer could be read, so {consequence}: see the log."
     return HealthWarning(code="issuer_keys_not_read", message=message)
 
 

@@ -4,7 +4,6 @@ A repetition gets the same body, byte for byte, with `Idempotent-Replayed: true`
 because somebody got a patient's score once more. Only answers are stored: a refusal frees the key.
 """
 
-import hashlib
 import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated
@@ -54,11 +53,9 @@ async def answer_once(
     async def encoded() -> bytes:
         return encode(await work())
 
-    fingerprint = await _fingerprint(request)
+    asked = await _asked(request)
     patient = runtime.hasher.hash(subject) if subject else None
-    answer = await runtime.answers.answer(
-        caller.principal, key.encode(), fingerprint, encoded, caller.deadline, patient
-    )
+    answer = await runtime.answers.answer(caller.principal, key.encode(), asked, encoded, caller.deadline, patient)
     if answer.is_repeated:
         original = {"repeats": msgspec.json.decode(answer.body)["request_id"]}
         record = caller.new_record("read", runtime.clock(), input=original, output={"records": 0})
@@ -66,8 +63,8 @@ async def answer_once(
     return Response(answer.body, headers=REPLAYED if answer.is_repeated else None, media_type=JSON)
 
 
-async def _fingerprint(request: Request) -> bytes:
-    """Of what was asked: another route or another body is another request."""
+async def _asked(request: Request) -> bytes:
+    """What makes it this request: another route or another body is another one."""
     scope = request.scope
     parts = [scope["method"].encode(), scope["raw_path"], scope["query_string"], await request.body()]
-    return hashlib.sha256(b"\0".join(parts)).digest()
+    return b"\0".join(parts)

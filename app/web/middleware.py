@@ -36,7 +36,10 @@ PREFLIGHT_HEADERS = [
     (b"access-control-allow-headers", b"Authorization, Content-Type, Idempotency-Key, X-Request-ID"),
     (b"access-control-max-age", b"600"),
 ]
-EXPOSED = (b"access-control-expose-headers", b"X-Request-ID, Retry-After, RateLimit, RateLimit-Policy")
+EXPOSED = (
+    b"access-control-expose-headers",
+    b"X-Request-ID, Retry-After, RateLimit, RateLimit-Policy, Idempotent-Replayed",
+)
 VARY = (b"vary", b"Origin")
 
 

@@ -1,5 +1,6 @@
 """The keyed hash of a patient reference."""
 
+import hmac
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,12 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / KEY_FILE).chmod(0o644)
     with pytest.raises(NormalcyError, match="chmod 600"):
         subject_hasher(_settings(tmp_path))
+
+
+def test_no_reference_has_the_digest_of_something_else() -> None:
+    """Otherwise a caller who may choose references could try out what a digest is of."""
+    hasher = SubjectHasher(b"k" * 32)
+    hashed = b"\xffpurpose\0content"
+    assert hasher.digest(b"purpose", b"content") == hmac.digest(hasher.key, hashed, "sha256")
+    with pytest.raises(UnicodeDecodeError):
+        hashed.decode()

@@ -3,7 +3,15 @@ import asyncio
 import pytest
 
 from app.database.engine import Database
-from app.database.idempotent_answers import Claim, StoredAnswer, claim_key, delete_expired, release_key, store_answer
+from app.database.idempotent_answers import (
+    PORTION,
+    Claim,
+    StoredAnswer,
+    claim_key,
+    delete_expired,
+    release_key,
+    store_answer,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -55,3 +63,25 @@ async def test_what_has_expired_is_deleted(database: Database) -> None:
     async with database.writing() as connection:
         assert await delete_expired(connection, TIMES[9]) == 0
         assert await delete_expired(connection, TIMES[10]) == 1
+
+
+async def test_a_backlog_is_deleted_in_portions(database: Database) -> None:
+    async with database.writing() as connection:
+        for number in range(PORTION + 1):
+            await claim_key(connection, number.to_bytes(32, "big"), REQUEST, TIMES[0], TIMES[10])
+        await claim_key(connection, KEY, REQUEST, TIMES[0], TIMES[20])
+        assert [await delete_expired(connection, TIMES[10]) for _ in range(3)] == [PORTION, 1, 0]
+
+
+async def test_a_key_that_is_claimed_again_meanwhile_is_not_deleted(database: Database) -> None:
+    async def delete() -> int:
+        async with database.writing() as connection:
+            return await delete_expired(connection, TIMES[10])
+
+    await claimed(database, 0, 10)
+    async with database.writing() as connection:
+        assert isinstance(await claim_key(connection, KEY, OTHER, TIMES[10], TIMES[20]), Claim)
+        deleting = asyncio.create_task(delete())
+        await asyncio.sleep(0.3)  # it waits for this transaction
+        assert not deleting.done()
+    assert await deleting == 0

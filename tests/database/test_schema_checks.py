@@ -15,6 +15,11 @@ from app.settings import Settings
 pytestmark = pytest.mark.anyio
 PARTITION = partition_name(month_of(utc_now()))
 
+UNLOGGED = ("audit_checkpoints", "activations", "api_keys", "data_keys", "idempotent_answers")
+UNIQUE_INDEX_DAMAGE = [  # two data keys of one patient: an erasure would destroy one of them
+    "DROP INDEX data_keys_owner; CREATE INDEX data_keys_owner ON data_keys (owner)",
+    "DROP INDEX data_keys_owner; CREATE UNIQUE INDEX data_keys_owner ON data_keys (owner) WHERE owner = 'never'",
+]
 POSTGRES_DAMAGE = [
     "ALTER TABLE audit_records DISABLE TRIGGER audit_records_no_change",
     "ALTER TABLE audit_records ENABLE TRIGGER audit_records_no_truncate",  # no longer ALWAYS
@@ -23,6 +28,8 @@ POSTGRES_DAMAGE = [
     f"DROP TRIGGER audit_records_no_truncate ON {PARTITION}",
     "ALTER TABLE audit_records DROP CONSTRAINT audit_records_pkey CASCADE",
     "ALTER TABLE activations DROP CONSTRAINT activations_record",
+    "ALTER TABLE activations DROP CONSTRAINT activations_one_record",
+    *UNIQUE_INDEX_DAMAGE,
     "DROP TABLE activations",
     "DROP TABLE audit_records CASCADE",
     f"ALTER TABLE {PARTITION} OWNER TO postgres",
@@ -55,7 +62,7 @@ POSTGRES_DAMAGE = [
     "ALTER TABLE audit_records ENABLE ROW LEVEL SECURITY",
     f"CREATE POLICY hidden ON {PARTITION} USING (false)",
     "CREATE UNLOGGED TABLE elsewhere PARTITION OF audit_records FOR VALUES IN ('')",
-    *(f"ALTER TABLE {table} SET UNLOGGED" for table in ("audit_checkpoints", "activations", "api_keys", "data_keys")),
+    *(f"ALTER TABLE {table} SET UNLOGGED" for table in UNLOGGED),
     *(
         f"ALTER TABLE {table} DROP CONSTRAINT {table}_pkey"
         for table in ("audit_checkpoints", "activations", "api_keys", "data_keys", "key_uses", "idempotent_answers")
@@ -65,6 +72,8 @@ SQLITE_DAMAGE = [
     *(f"DROP TRIGGER audit_records_{trigger}" for trigger in ("no_update", "no_delete", "no_replace")),
     *(f"DROP TRIGGER activations_{trigger}" for trigger in ("no_update", "no_delete", "no_replace")),
     "CREATE TRIGGER forget AFTER INSERT ON audit_records BEGIN SELECT 1; END",
+    "CREATE TRIGGER forget BEFORE INSERT ON AUDIT_RECORDS BEGIN SELECT RAISE(IGNORE); END",
+    *UNIQUE_INDEX_DAMAGE,
     "DROP TABLE api_keys; CREATE TABLE api_keys (key_id TEXT)",
     "DROP TRIGGER activations_no_delete; "
     "CREATE TRIGGER activations_no_delete BEFORE DELETE ON activations BEGIN SELECT 1; END",

@@ -57,7 +57,7 @@ async def test_an_unknown_key_is_looked_for_at_most_every_ten_seconds() -> None:
         assert await keys.find("rsa") is None  # rotated away
 
 
-@pytest.mark.parametrize("broken", ["status", "redirect", "content", "empty", "large"])
+@pytest.mark.parametrize("broken", ["status", "redirect", "content", "no list", "large"])
 async def test_an_issuer_that_is_down_does_not_take_its_keys_along(broken: str) -> None:
     clock = Clock()
     with key_server() as served:
@@ -65,7 +65,7 @@ async def test_an_issuer_that_is_down_does_not_take_its_keys_along(broken: str) 
         await keys.start()
         before = keys.keys
         served.status = {"status": 500, "redirect": 302}.get(broken, 200)
-        served.content = {"content": b"<html>", "empty": b'{"keys": []}', "large": b" " * (MAX_SET_BYTES + 1)}.get(
+        served.content = {"content": b"<html>", "no list": b'{"keys": {}}', "large": b" " * (MAX_SET_BYTES + 1)}.get(
             broken, served.content
         )
         clock.now += MIN_SECONDS_BETWEEN
@@ -74,6 +74,34 @@ async def test_an_issuer_that_is_down_does_not_take_its_keys_along(broken: str) 
         assert keys.has_failed
         assert keys.keys is before
         assert keys.age_seconds == MIN_SECONDS_BETWEEN
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [],
+        [{"kty": "OKP", "crv": "Ed25519", "x": "AA", "kid": "ed"}],
+        [public_jwk("a", RSA_KEY), {"kty": "oct", "k": "c2VjcmV0", "kid": "b"}],
+        [public_jwk("a", RSA_KEY), public_jwk("a", OTHER_RSA_KEY)],
+    ],
+    ids=["empty", "other types", "secret", "ambiguous"],
+)
+async def test_a_set_without_a_usable_key_ends_the_keys_before_it(entries: list[object]) -> None:
+    """An issuer whose key was stolen may take it away before it has another one."""
+    clock = Clock()
+    with key_server() as served:
+        keys = keys_of(clock, jwks_url=served.url)
+        await keys.start()
+        before, served.content = served.content, json.dumps({"keys": entries}).encode()
+        for _ in range(2):
+            clock.now += MIN_SECONDS_BETWEEN
+            await keys.refresh()
+            assert keys.keys == {}
+            assert keys.has_failed
+        clock.now += MIN_SECONDS_BETWEEN
+        served.content = before
+        assert await keys.find("rsa") is not None
+        assert not keys.has_failed
 
 
 async def test_an_unreachable_issuer_does_not_stop_the_start() -> None:

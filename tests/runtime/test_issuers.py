@@ -4,7 +4,7 @@ import pytest
 
 from app.errors import InvalidSettings
 from app.runtime.issuers import ALGORITHMS, read_issuers
-from tests.issuers import issuers_file
+from tests.issuers import AUTHORITY, issuers_file
 
 ENTRY = """
 [[issuer]]
@@ -92,3 +92,18 @@ def test_the_example_for_operators_is_accepted(tmp_path: Path) -> None:
     assert smart.scopes_of("user/Observation.c openid") == {"score", "model:read"}
     assert hooks.one_time
     assert hooks.scopes_of(None) == {"score"}
+
+
+@pytest.mark.parametrize("content", [None, "", "no certificate\n"])
+def test_authorities_that_cannot_be_read_refuse_the_start(tmp_path: Path, content: str | None) -> None:
+    """Otherwise the keys could never be read, which looks like an issuer that is down."""
+    if content is not None:
+        (tmp_path / "authority.pem").write_text(content)
+    with pytest.raises(InvalidSettings, match="issuer 1 must have a jwks_ca_file that is a readable file"):
+        read_issuers(written(tmp_path, ENTRY + 'jwks_ca_file = "authority.pem"\n'))
+
+
+def test_authorities_are_looked_for_beside_the_issuers_file(tmp_path: Path) -> None:
+    (tmp_path / "authority.pem").write_text(AUTHORITY)
+    [issuer] = read_issuers(written(tmp_path, ENTRY + 'jwks_ca_file = "authority.pem"\n'))
+    assert issuer.jwks_ca_file == str(tmp_path / "authority.pem")

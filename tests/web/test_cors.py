@@ -50,6 +50,8 @@ def test_a_listed_origin_may_call_and_read(settings: Settings, models_dir: Path)
             assert answer.headers["Access-Control-Allow-Origin"] == PAGE
             assert answer.headers["Vary"] == "Origin"
             assert "Access-Control-Allow-Credentials" not in answer.headers
+            readable = answer.headers["Access-Control-Expose-Headers"].split(", ")
+            assert {"X-Request-ID", "Retry-After", "Idempotent-Replayed"} <= set(readable)
 
 
 @pytest.mark.parametrize(

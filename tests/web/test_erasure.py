@@ -16,12 +16,12 @@ import asyncpg  # type: ignore[import-untyped]
 import httpx
 import pytest
 
-from app.audit.encryption import KEY_FILE
+from app.audit.encryption import KEY_FILE, DataKeys
 from app.database.data_keys import keys_by_id
 from app.database.engine import Database
 from app.database.records import Filter
 from app.database.sqlite import FILE_NAME
-from app.errors import InvalidSettings, NormalcyError, UnknownSubject
+from app.errors import DatabaseUnavailable, InvalidSettings, NormalcyError, UnknownSubject
 from app.formats.audit_export import csv_header, csv_line, fhir_line
 from app.services.audit_records import Erasure, ExportFormat, erase_subject, export_records
 from app.services.verify_audit import verify_audit
@@ -168,6 +168,25 @@ def test_an_erased_patient_is_erased_everywhere_and_the_chain_stays_intact(encry
 
     both = on_database(encrypted.settings, verify)
     assert (both.by_service, both.by_tool) == (frozenset(), frozenset())
+
+
+def test_the_key_of_a_stored_answer_is_not_waited_for_beyond_the_deadline(
+    encrypted: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(seconds: float) -> bytes:
+        deadline = asyncio.get_running_loop().time() + seconds
+        return (await encrypted.runtime.answers.answer("me", b"key", b"request", work, deadline)).body
+
+    async def work() -> bytes:
+        return b"{}"
+
+    async def hang(*_: object) -> None:
+        await asyncio.sleep(60)
+
+    assert encrypted.inside(answer(20)) == encrypted.inside(answer(20)) == b"{}"
+    monkeypatch.setattr(DataKeys, "find", hang)
+    with pytest.raises(DatabaseUnavailable):
+        encrypted.inside(asyncio.wait_for(answer(0.2), 5))
 
 
 def shown_key(running: Running, request_id: str) -> UUID:

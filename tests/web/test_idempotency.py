@@ -1,4 +1,6 @@
 import asyncio
+import hashlib
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack
@@ -13,7 +15,7 @@ from sqlalchemy import text
 from app.clock import timestamp, utc_now
 from app.database.engine import Database, open_database
 from app.database.idempotent_answers import delete_expired
-from app.errors import AuditUnavailable
+from app.errors import AuditUnavailable, DatabaseUnavailable
 from app.runtime import idempotent_answers
 from app.runtime.credentials import Caller
 from app.runtime.idempotent_answers import CLAIMED, IdempotentAnswers
@@ -92,9 +94,10 @@ def test_of_many_at_once_at_two_replicas_one_is_scored(settings: Settings, model
     if not settings.database_url:
         pytest.skip("an embedded database has one process")
     key = create_key(settings, ["score", "audit:read"])
+    shared = replace(settings, subject_key="a key of tests, long enough to be one")
     with ExitStack() as stack, ThreadPoolExecutor(8) as threads:
         replicas = [
-            stack.enter_context(serving(replace(settings, data_dir=tmp_path / name), models_dir)) for name in ("a", "b")
+            stack.enter_context(serving(replace(shared, data_dir=tmp_path / name), models_dir)) for name in ("a", "b")
         ]
 
         def send(number: int) -> httpx.Response:
@@ -105,6 +108,27 @@ def test_of_many_at_once_at_two_replicas_one_is_scored(settings: Settings, model
             assert {answer.status_code for answer in answers} <= {200, 409}
             assert len({answer.content for answer in answers if answer.status_code == 200}) == 1
         assert len(replicas[0].records("score")) == 10
+
+
+@pytest.mark.req("REQ-079")
+def test_a_reader_of_the_database_cannot_find_out_by_guessing_what_was_sent(running: Running) -> None:
+    """A reference has few possible values, and everything else in a request may be known."""
+    reference, key = "MRN-004711", ONCE["Idempotency-Key"]
+    body = json.dumps(READING | {"subject": reference})
+    answer = running.client.post(SCORE, content=body, headers=ONCE | {"Content-Type": "application/json"})
+    assert answer.status_code == 200
+    [record] = running.records("score")
+    guesses = [reference, body, key, f"{record.principal}\0{key}", "\0".join(["POST", SCORE, "", body])]
+    hashes = {
+        hashlib.new(name, guess.encode()).digest() for name in ("sha256", "sha512", "blake2s") for guess in guesses
+    }
+
+    async def stored(database: Database) -> set[bytes]:
+        async with database.reading() as connection:
+            found = await connection.execute(text("SELECT key_sha256, request_sha256 FROM idempotent_answers"))
+            return set(found.one())
+
+    assert not on_database(running.settings, stored) & hashes
 
 
 def test_an_error_frees_the_key(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,12 +144,22 @@ def test_an_error_frees_the_key(running: Running, monkeypatch: pytest.MonkeyPatc
     assert "Idempotent-Replayed" not in answer.headers
 
 
+def test_an_answer_that_cannot_be_stored_frees_the_key(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise DatabaseUnavailable
+
+    with monkeypatch.context() as broken:
+        broken.setattr(idempotent_answers, "store_answer", fail)
+        assert running.score(headers=ONCE).status_code == 503
+    assert running.score(headers=ONCE).status_code == 200
+
+
 def test_a_database_that_hangs_does_not_delay_the_refusal(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key stays claimed for a few seconds instead. Here the database would hang for a minute."""
     monkeypatch.setattr(idempotent_answers, "SPARE_SECONDS", 0.0)
 
     async def fail(database: Database, blocker: Database) -> None:
-        answers = IdempotentAnswers(database, running.runtime.data_keys, utc_now)
+        answers = IdempotentAnswers(database, running.runtime.data_keys, running.runtime.hasher, utc_now)
         async with AsyncExitStack() as stack:
 
             async def hang() -> bytes:
@@ -136,7 +170,7 @@ def test_a_database_that_hangs_does_not_delay_the_refusal(running: Running, monk
 
             deadline = asyncio.get_running_loop().time() + 1.0
             with pytest.raises(AuditUnavailable):
-                await asyncio.wait_for(answers.answer("me", b"key", bytes(32), hang, deadline), 20)
+                await asyncio.wait_for(answers.answer("me", b"key", b"request", hang, deadline), 20)
 
     async def run() -> None:
         database, blocker = (open_database(running.settings, statement_seconds=None) for _ in range(2))
