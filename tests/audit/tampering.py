@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-from sqlalchemy import Table, delete, insert, text, tuple_
+from sqlalchemy import Table, Update, bindparam, delete, insert, text, tuple_, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -29,6 +29,8 @@ from app.database.tables import audit_checkpoints, audit_records
 from tests.audit.recording import FACTS, score
 
 TABLES = {"audit_records": ("no_update", "no_delete"), "audit_checkpoints": ("no_update", "no_delete")}
+MISSING_RIGHT, OF_A_TRIGGER = "42501", " is append-only"
+GUARDS = text("SELECT name, sql FROM sqlite_master WHERE name IN :names").bindparams(bindparam("names", expanding=True))
 COLUMNS = (
     "request_id",
     "item",
@@ -395,21 +397,35 @@ async def read_stored(database: Database) -> Stored:
         return Stored(tuple(rows), tuple([row async for row in stream_checkpoints(connection)]))
 
 
+def can_store(database: Database, then: Stored) -> bool:
+    """PostgreSQL has a type for UUIDs, and so no other spelling of one."""
+    return database.dialect == "sqlite" or not any(isinstance(cell, Respelled) for row in then.cells() for cell in row)
+
+
+def only_adds(now: Stored, then: Stored) -> bool:
+    """All that the service may do."""
+    return set(now.cells()) <= set(then.cells())
+
+
 async def apply(database: Database, now: Stored, then: Stored, as_owner: bool) -> bool:
-    """Write the difference. False: the database refused it, or has no such value, and nothing was changed."""
-    if database.dialect == "postgresql" and any(isinstance(cell, Respelled) for row in then.cells() for cell in row):
-        return False
+    """Write the difference. False: the database refused it to the service, and nothing was changed."""
     try:
         async with database.writing() as connection:
             restore = await _become(connection, as_owner)
             await _write_difference(connection, now, then)
             for statement in restore:
                 await connection.execute(text(statement))
-    except DBAPIError:
-        if as_owner:
+    except DBAPIError as error:
+        if as_owner or not _is_refusal(error):
             raise
         return False
     return True
+
+
+def _is_refusal(error: DBAPIError) -> bool:
+    """By a missing right (in PostgreSQL the triggers use its code too) or a trigger of SQLite, not by a key that exists
+    or a lost connection."""
+    return getattr(error.orig, "sqlstate", "") == MISSING_RIGHT or str(error.orig).endswith(OF_A_TRIGGER)
 
 
 async def _become(connection: AsyncConnection, as_owner: bool) -> list[str]:
@@ -424,14 +440,11 @@ async def _become(connection: AsyncConnection, as_owner: bool) -> list[str]:
             await connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER {table}_no_change"))
         return [f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {table}_no_change" for table in TABLES]
     await connection.execute(text("PRAGMA defer_foreign_keys = ON"))
-    restore = []
-    for table, guards in TABLES.items():
-        for guard in guards:
-            name = f"{table}_{guard}"
-            found = await connection.execute(text("SELECT sql FROM sqlite_master WHERE name = :name"), {"name": name})
-            restore.append(found.scalar_one())
-            await connection.execute(text(f"DROP TRIGGER {name}"))
-    return restore
+    names = [f"{table}_{guard}" for table, guards in TABLES.items() for guard in guards]
+    guards = (await connection.execute(GUARDS, {"names": names})).all()
+    for name, _ in guards:
+        await connection.execute(text(f"DROP TRIGGER {name}"))
+    return [sql for _, sql in guards]
 
 
 async def _write_difference(connection: AsyncConnection, now: Stored, then: Stored) -> None:
@@ -442,9 +455,28 @@ async def _write_difference(connection: AsyncConnection, now: Stored, then: Stor
 async def _write_table(
     connection: AsyncConnection, table: Table, now: Sequence[tuple[Any, ...]], then: Sequence[tuple[Any, ...]]
 ) -> None:
-    gone, added, key = set(now) - set(then), set(then) - set(now), list(table.primary_key.columns)
+    """A row that keeps its key is updated; any other difference is a row that is gone, or one more."""
+    keys = list(table.primary_key.columns)
+    old, new = ({row[: len(keys)]: row for row in rows} for rows in (now, then))
+    gone, added = old.keys() - new.keys(), [new[key] for key in new.keys() - old.keys()]
+    edited = [new[key] for key in old.keys() & new.keys() if old[key] != new[key]]
+    names = [column.name for column in table.columns]
+    if edited:
+        await connection.execute(
+            _update_by_key(table), [dict(zip(map(_new, names), row, strict=True)) for row in edited]
+        )
     if gone:
-        await connection.execute(delete(table).where(tuple_(*key).in_([row[: len(key)] for row in gone])))
+        await connection.execute(delete(table).where(tuple_(*keys).in_(gone)))
     if added:
-        names = [column.name for column in table.columns]
         await connection.execute(insert(table).inline(), [dict(zip(names, row, strict=True)) for row in added])
+
+
+def _update_by_key(table: Table) -> Update:
+    of_row = [column == bindparam(_new(column.name)) for column in table.primary_key]
+    others = [column.name for column in table.columns if not column.primary_key]
+    return update(table).where(*of_row).values({name: bindparam(_new(name)) for name in others})
+
+
+def _new(name: str) -> str:
+    """The name of a parameter: those of columns are reserved in an UPDATE."""
+    return f"new_{name}"

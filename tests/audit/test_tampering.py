@@ -1,15 +1,18 @@
 """Every kind of tampering with signed rows is refused by the database or found, and both verifiers say the same."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 
 from app.database.engine import Database
 from app.settings import Settings
 from tests.audit.both_verifiers import Auditor, crash, fill, open_writer
 from tests.audit.recording import score
-from tests.audit.tampering import TAMPERS, apply, read_stored, respell
+from tests.audit.tampering import TAMPERS, Stored, apply, can_store, edit_column, only_adds, read_stored, respell
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -27,9 +30,13 @@ async def test_both_verifiers_find_every_kind_of_tampering(
     for tamper in TAMPERS:
         for as_owner in (True, False):
             tampered, expected = tamper(base, pick)
+            if not can_store(database, tampered):
+                outcomes.add((tamper.__name__, "not possible"))
+                continue
             if not await apply(database, base, tampered, as_owner):
                 outcomes.add((tamper.__name__, "refused"))
                 continue
+            assert as_owner or only_adds(base, tampered)
             found = await auditor.verify()
             assert found.kinds & expected, (tamper.__name__, found)
             assert found.by_service == found.by_tool, (tamper.__name__, found)
@@ -39,6 +46,32 @@ async def test_both_verifiers_find_every_kind_of_tampering(
     assert {name for name, outcome in outcomes if outcome == "found"} == {tamper.__name__ for tamper in possible}
     assert ("delete_middle", "refused") in outcomes  # without the owner's rights
     assert (await auditor.verify()).by_tool == frozenset()
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+async def test_a_key_that_exists_is_no_refusal(settings: Settings, database: Database) -> None:
+    base = await read_stored_of_one_writer(settings, database)
+    without_first = replace(base, rows=base.rows[1:])
+    with pytest.raises(IntegrityError):
+        await apply(database, without_first, base, as_owner=False)
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+async def test_the_service_tries_an_update_where_a_row_stays(settings: Settings, database: Database) -> None:
+    base = await read_stored_of_one_writer(settings, database)
+    edited, _ = edit_column(base, random.Random(1))  # noqa: S311 - repeatable
+    assert not await apply(database, base, edited, as_owner=False)
+    async with database.writing() as connection:
+        await connection.execute(text("DROP TRIGGER audit_records_no_update"))
+    assert await apply(database, base, edited, as_owner=False)
+    assert set((await read_stored(database)).rows) == set(edited.rows)
+
+
+async def read_stored_of_one_writer(settings: Settings, database: Database) -> Stored:
+    writer = await open_writer(settings, database)
+    await writer.write([score("signed")])
+    await writer.stop()
+    return await read_stored(database)
 
 
 async def test_a_running_writer_and_a_crashed_one_are_no_findings(

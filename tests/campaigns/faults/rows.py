@@ -47,6 +47,7 @@ COMPARED = (
     " The clients go on. When scores come again, every answer with status 200 is looked up in the audit: it must be "
     "there once, with the whole request and the whole answer. At the end `normalcy audit verify` checks every chain."
 )
+BOTH_VERIFIERS = "both `normalcy audit verify` and `tools/verify_audit.py`"
 
 MACHINE_OF_A_CROWD = (
     "The service is pinned to one processor and all clients to another one; PostgreSQL is not pinned. The attackers "
@@ -179,15 +180,21 @@ ROWS: tuple[Row, ...] = (
             f"tampering by the {who}",
             f"Random changes of signed rows and checkpoints, in turn of {len(TAMPERS)} kinds, with the rights of "
             f"{rights}.",
-            "the database refuses it, or both `normalcy audit verify` and `tools/verify_audit.py` find it with a copy "
-            "of the signed checkpoints and the public key, name its kind, and name the same rows",
+            f"{required} with a copy of the signed checkpoints and the public key, name its kind, and name the same "
+            "rows",
             partial(run_tampering, as_owner=who == "owner"),
             cycles,
             unit="tampers",
         )
-        for who, rights, cycles in (
-            ("owner", "the owner of the tables", 4_000),
-            ("service", "the service (SQLite has no logins: with the triggers in place)", 1_000),
+        for who, rights, required, cycles in (
+            ("owner", "the owner of the tables", f"{BOTH_VERIFIERS} find it", 4_000),
+            (
+                "service",
+                "the service (SQLite has no logins: with the triggers in place)",
+                "the database refuses every change of a stored row, by its rights or its triggers (another error does "
+                f"not count); {BOTH_VERIFIERS} find every row that was added",
+                1_000,
+            ),
         )
     ),
     Row(

@@ -15,18 +15,20 @@ from app.database.migrate import upgrade
 from app.settings import Settings, load_settings
 from tests.audit.both_verifiers import Auditor, crash, fill, open_writer
 from tests.audit.recording import score
-from tests.audit.tampering import TAMPERS, apply, read_stored
+from tests.audit.tampering import TAMPERS, Stored, Tampered, apply, can_store, only_adds, read_stored
 from tests.campaigns.faults.row import Context, Figure, Finding
 
 PER_AUDIT = 4 * len(TAMPERS)  # tampers of one audit, so that every kind comes as often in it
 CLEAN_PER_AUDIT = 25
 WRITERS = 8
+FOUND, REFUSED, NO_SUCH_VALUE = "found", "refused by the database", "no such value in this database"
+FAILED = "missed, changed by the service, or the verifiers differ"
 FASTER = 60.0  # the clock of clean runs, so that a checkpoint is due every second
 
 
 async def run_tampering(context: Context, *, as_owner: bool) -> Finding:
-    """A cycle is a tamper, in turn of every kind. The database refuses it, or both verifiers find it and agree."""
-    found, refused, failures, cycles = Counter[str](), Counter[str](), list[str](), 0
+    """A cycle is a tamper, in turn of every kind."""
+    seen, kinds, failures = Counter[str](), set[str](), list[str]()
     async with AsyncExitStack() as stack:
         for number in context.each_cycle():
             if number % PER_AUDIT == 0:
@@ -37,23 +39,32 @@ async def run_tampering(context: Context, *, as_owner: bool) -> Finding:
                 auditor = Auditor.of(settings, database, settings.data_dir.parent / f"auditor-{number}")
                 base = await read_stored(database)
             tamper = TAMPERS[number % len(TAMPERS)]
-            tampered, expected = tamper(base, pick)
-            cycles += 1
-            if not await apply(database, base, tampered, as_owner=as_owner):
-                refused[tamper.__name__] += 1
-                continue
-            failure = await _unnoticed(auditor, expected)
-            if failure:
-                failures.append(f"{tamper.__name__}, cycle {number}: {failure}")
-            found[tamper.__name__] += not failure
-            await apply(database, tampered, base, as_owner=True)
+            outcome = await _try(auditor, base, tamper(base, pick), as_owner=as_owner)
+            if outcome not in (FOUND, REFUSED, NO_SUCH_VALUE):
+                failures.append(f"{tamper.__name__}, cycle {number}: {outcome}")
+                outcome = FAILED
+            seen[outcome] += 1
+            if outcome != NO_SUCH_VALUE:
+                kinds.add(tamper.__name__)
     figures: dict[str, Figure] = {
-        "kinds": len(found | refused),
-        "found": found.total(),
-        "refused by the database": refused.total(),
-        "missed, or the verifiers differ": len(failures),
+        "kinds": len(kinds),
+        **{outcome: seen[outcome] for outcome in (FOUND, REFUSED, NO_SUCH_VALUE, FAILED)},
     }
-    return Finding(cycles, figures, failures)
+    return Finding(seen.total(), figures, failures)
+
+
+async def _try(auditor: Auditor, base: Stored, tamper: Tampered, *, as_owner: bool) -> str:
+    """The database refuses it, or both verifiers find it and agree; what went wrong otherwise."""
+    tampered, expected = tamper
+    if not can_store(auditor.database, tampered):
+        return NO_SUCH_VALUE
+    if not await apply(auditor.database, base, tampered, as_owner=as_owner):
+        return REFUSED
+    failure = await _unnoticed(auditor, expected)
+    await apply(auditor.database, tampered, base, as_owner=True)
+    if not (as_owner or only_adds(base, tampered)):
+        return "the database let the service change rows that it stored"
+    return failure or FOUND
 
 
 async def _unnoticed(auditor: Auditor, expected: set[str]) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import random
 import re
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
@@ -12,11 +13,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from sqlalchemy import text
 
-from tests.audit.tampering import TAMPERS
+from app.database.engine import Database
+from app.settings import Settings
+from tests.audit.both_verifiers import fill
+from tests.audit.tampering import TAMPERS, delete_middle, edit_column, exchange_signatures
 from tests.campaigns import servers
 from tests.campaigns.faults import __main__ as faults_main
-from tests.campaigns.faults import crowd, load, soak
+from tests.campaigns.faults import crowd, load, soak, tampering
 from tests.campaigns.faults.__main__ import main
 from tests.campaigns.faults.compare import Tally
 from tests.campaigns.faults.cycles import as_finding, late, unmet
@@ -83,7 +88,14 @@ def test_a_silent_network_loses_no_acknowledged_score(tmp_path: Path) -> None:
 @pytest.mark.postgres
 @pytest.mark.parametrize(
     ("row", "cycles"),
-    [("F5", 20), ("F7", 200), ("F8-tampering-by-the-owner", len(TAMPERS)), ("F8-clean-runs", 3), ("F13", 40)],
+    [
+        ("F5", 20),
+        ("F7", 200),
+        ("F8-tampering-by-the-owner", len(TAMPERS)),
+        ("F8-tampering-by-the-service", len(TAMPERS)),
+        ("F8-clean-runs", 3),
+        ("F13", 40),
+    ],
 )
 def test_a_short_run_of_a_row_on_both_databases(tmp_path: Path, row: str, cycles: int) -> None:
     run(tmp_path, "--only", row, "--cycles", str(cycles))
@@ -91,6 +103,26 @@ def test_a_short_run_of_a_row_on_both_databases(tmp_path: Path, row: str, cycles
     assert {database for _, database in found} == {"SQLite", "PostgreSQL"}
     for result in found.values():  # not `late`: the machine may be busy
         assert (result.unmet, result.cycles >= cycles) == ([], True)
+
+
+def test_a_database_that_lets_the_service_change_rows_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fill_and_unguard(settings: Settings, database: Database, pick: random.Random) -> None:
+        await fill(settings, database, pick)
+        async with database.writing() as connection:
+            for table in ("audit_records", "audit_checkpoints"):
+                await connection.execute(text(f"DROP TRIGGER {table}_no_update"))
+
+    monkeypatch.setattr(tampering, "fill", fill_and_unguard)
+    monkeypatch.setattr(tampering, "TAMPERS", (edit_column, delete_middle, exchange_signatures))
+    assert run(tmp_path, "--only", "F8-tampering-by-the-service", "--cycles", "3", "--database", "SQLite") == 1
+    [found] = read_all(tmp_path).values()
+    assert found.figures["refused by the database"] == 1
+    assert [words.partition(":")[0] for words in found.unmet] == [
+        "edit_column, cycle 0",
+        "exchange_signatures, cycle 2",
+    ]
 
 
 @pytest.mark.parametrize("row", ["F10-overload-without-the-scope", "F10-overload-of-unknown-addresses"])
