@@ -3,6 +3,7 @@
 
 import asyncio
 import os
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -27,8 +28,9 @@ from app.runtime.command import upgrade_database
 from app.services.signing_keys import rotate_signing_key
 from app.services.verify_audit import AuditVerification, verify_audit, write_checkpoint
 from app.settings import Settings, load_settings
-from tests.audit.both_verifiers import Auditor, crash
+from tests.audit.both_verifiers import TOOL, Auditor, crash
 from tests.audit.recording import FACTS, add_unsigned_chain, all_rows, score
+from tests.audit.tampering import apply, copy_checkpoints_and_forge_chain, read_stored
 from tests.cli.running import tamper
 
 pytestmark = pytest.mark.anyio
@@ -237,6 +239,24 @@ async def test_a_checkpoint_of_an_unknown_key_excuses_no_chain(
     assert "which is not trusted" in found.tampering[0].detail
     both = await auditor.verify()
     assert both.by_service == both.by_tool == {("BAD_SIGNATURE", ""), ("UNKNOWN_CHAIN", f"{end.chain_id} 1")}
+
+
+@pytest.mark.req("REQ-087")
+async def test_copies_of_checkpoints_hide_no_forged_chain(
+    settings: Settings, database: Database, tmp_path: Path
+) -> None:
+    """Whoever verifies without a file reads the copies first, under other writers than they name."""
+    await write(settings, database)
+    base = await read_stored(database)
+    tampered, expected = copy_checkpoints_and_forge_chain(base, random.Random(1))  # noqa: S311 - any chain
+    assert await apply(database, base, tampered, as_owner=False)
+    auditor = Auditor.of(settings, database, tmp_path / "auditor")
+    signed_file(settings).unlink()
+    found = await verified(settings)
+    assert (expected <= set(kinds(found)), found.signed_checkpoints) == (True, len(base.checkpoints))
+    audit, signed = await auditor.tables()
+    _, _, by_tool, _ = TOOL.verify(audit, signed, [], TOOL.Keys([auditor.folder / "public.pem"]))
+    assert sorted(kind for kind, _ in by_tool) == sorted(kinds(found))
 
 
 async def test_replicas_with_keys_of_their_own_trust_those_that_the_setting_names(
