@@ -34,6 +34,7 @@ MODEL = dict.fromkeys(("site", "version", "sha256"), (str,))
 BODY = dict.fromkeys("kind key_id writer previous at database root".split(), (str,))
 BODY |= {"v": (int,), "number": (int,), "ends": (list,), "public_key": (str, NULL)}
 END = {"month": (str,), "chain_id": (str,), "seq": (int,), "head": (str,), "closed": (bool,)}
+LINE = dict.fromkeys(("body", "signature"), (str,))
 UUIDS = {"chain_id", "record_id", "writer"}
 KINDS = {"score", "refusal", "read", "key", "activation", "genesis", "seal"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
@@ -290,7 +291,9 @@ def signed_lines(content):
     found = []
     for line in lines:
         try:
-            content = json.loads(line)
+            content = json.loads(line.decode())
+            if not has_types(content, LINE):
+                raise ValueError("not a body and a signature")
             found.append({"body": content["body"].encode(), "signature": bytes.fromhex(content["signature"])})
         except MALFORMED:
             found.append({"body": b"", "signature": b""} if line.endswith(b"\n") else None)

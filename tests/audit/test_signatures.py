@@ -2,6 +2,7 @@
 """Signed checkpoints: what their writer signs and when, and what verification with a public key finds."""
 
 import asyncio
+import json
 import os
 import random
 from collections.abc import Callable
@@ -332,6 +333,32 @@ async def test_an_unfinished_last_line_of_a_file_is_a_warning(
         copy.write(b"\n")
     found = await auditor.verify()
     assert found.by_service == found.by_tool == (frozenset() if cut == 1 else {("BAD_SIGNATURE", "")})
+
+
+@pytest.mark.parametrize("ending", [b"", b"\n"])
+@pytest.mark.parametrize("edited", ["root", "signature", "body", "more"])
+async def test_an_edited_last_line_of_a_file_is_found_however_it_ends(
+    settings: Settings, database: Database, tmp_path: Path, edited: str, ending: bytes
+) -> None:
+    """A line that has a body and a signature was not cut off."""
+    await write(settings, database)
+    auditor = Auditor.of(settings, database, tmp_path / "auditor")
+    *lines, last = auditor.copy.read_bytes().splitlines(keepends=True)
+    line = json.loads(last)
+    if edited == "root":
+        body = json.loads(line["body"])
+        body["ends"][0]["seq"] += 1
+        line["body"] = json.dumps(body)
+    elif edited == "signature":
+        line["signature"] = "00" * 64
+    elif edited == "body":
+        line["body"] = "{}"
+    else:
+        line["more"] = 1
+    auditor.copy.write_bytes(b"".join([*lines, json.dumps(line).encode() + ending]))
+    found = await auditor.verify()
+    is_unfinished = edited == "more" and not ending  # it is not the object that the format describes
+    assert found.by_service == found.by_tool == (frozenset() if is_unfinished else {("BAD_SIGNATURE", "")})
 
 
 async def test_everything_that_is_gone_is_found_with_the_file(settings: Settings, database: Database) -> None:
