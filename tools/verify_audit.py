@@ -43,6 +43,7 @@ CELL = re.compile(r'(?:^|(?<=,))(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(?:,|\r?\n
 PEM = re.compile(rb"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
 PREFIX = b"normalcy checkpoint v1\0"
 MAX_DEPTH = 64
+MAX_INFLATED = 1 << 26
 TWO_INTERVALS = timedelta(seconds=120)
 NO_CHECKPOINT = "0" * 64
 TABLE = "the table"
@@ -131,12 +132,12 @@ def payload_dictionary():
 
 
 def inflated(stored):
-    """The payload as it was hashed. What cannot be inflated is returned unchanged, and its hash does not match."""
+    """The payload as it was hashed. What is not a whole stream of at most 64 MiB is returned as it is: it is no payload."""
     if stored[:1] == b"{":
         return stored
     stream = zlib.decompressobj(zdict=payload_dictionary())
     try:
-        payload = stream.decompress(stored)
+        payload = stream.decompress(stored, MAX_INFLATED)
     except zlib.error:
         return stored
     return payload if stream.eof and not stream.unused_data else stored

@@ -10,7 +10,7 @@ from pathlib import Path
 
 DICTIONARY = Path(__file__).with_name("payload_dictionary.txt").read_bytes()
 PLAIN = b"{"
-MOST_BYTES = 1 << 26  # of a payload; a block of items has some 300 kB
+MOST_BYTES = 1 << 26  # of an inflated payload, part of the format; a block of items has some 300 kB
 WINDOW_BITS, MEMORY, LEVEL = 14, 7, 3  # level 6 saves 7% of the bytes and costs half as much time again
 # A block is digits for the most part: looking for repetitions in them costs much and saves little.
 LARGE = 1 << 14
@@ -27,7 +27,7 @@ def deflate(payload: bytes) -> bytes:
 
 
 def inflate(stored: bytes) -> bytes:
-    """The payload. What is not a whole deflated payload is returned unchanged: its hash does not match."""
+    """The payload. What is not a whole deflated payload of at most MOST_BYTES is returned unchanged: it is no payload."""
     if stored.startswith(PLAIN):
         return stored
     stream = zlib.decompressobj(zdict=DICTIONARY)
