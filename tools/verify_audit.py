@@ -34,6 +34,7 @@ MODEL = dict.fromkeys(("site", "version", "sha256"), (str,))
 BODY = dict.fromkeys("kind key_id writer previous at database root".split(), (str,))
 BODY |= {"v": (int,), "number": (int,), "ends": (list,), "public_key": (str, NULL)}
 END = {"month": (str,), "chain_id": (str,), "seq": (int,), "head": (str,), "closed": (bool,)}
+LINE = dict.fromkeys(("body", "signature"), (str,))
 UUIDS = {"chain_id", "record_id", "writer"}
 KINDS = {"score", "refusal", "read", "key", "activation", "genesis", "seal"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
@@ -42,6 +43,7 @@ CELL = re.compile(r'(?:^|(?<=,))(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(?:,|\r?\n
 PEM = re.compile(rb"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
 PREFIX = b"normalcy checkpoint v1\0"
 MAX_DEPTH = 64
+MAX_INFLATED = 1 << 26
 TWO_INTERVALS = timedelta(seconds=120)
 NO_CHECKPOINT = "0" * 64
 TABLE = "the table"
@@ -130,12 +132,12 @@ def payload_dictionary():
 
 
 def inflated(stored):
-    """The payload as it was hashed. What cannot be inflated is returned unchanged, and its hash does not match."""
+    """The payload as it was hashed. What is not a whole stream of at most 64 MiB is returned as it is: it is no payload."""
     if stored[:1] == b"{":
         return stored
     stream = zlib.decompressobj(zdict=payload_dictionary())
     try:
-        payload = stream.decompress(stored)
+        payload = stream.decompress(stored, MAX_INFLATED)
     except zlib.error:
         return stored
     return payload if stream.eof and not stream.unused_data else stored
@@ -290,7 +292,9 @@ def signed_lines(content):
     found = []
     for line in lines:
         try:
-            content = json.loads(line)
+            content = json.loads(line.decode())
+            if not has_types(content, LINE):
+                raise ValueError("not a body and a signature")
             found.append({"body": content["body"].encode(), "signature": bytes.fromhex(content["signature"])})
         except MALFORMED:
             found.append({"body": b"", "signature": b""} if line.endswith(b"\n") else None)

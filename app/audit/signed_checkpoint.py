@@ -166,12 +166,25 @@ def is_signed_line(line: bytes) -> bool:
     return b'"body"' in line and b'"signature"' in line
 
 
+def is_complete_line(line: bytes) -> bool:
+    """Whether it holds a body and a signature, right or not. What was cut off does not."""
+    try:
+        _body_and_signature(line)
+    except InvalidCheckpoint:
+        return False
+    return True
+
+
 def read_line(line: bytes) -> CheckpointRow:
     """Raises InvalidCheckpoint. Whether the signature is right is for verification."""
-    try:
-        found = msgspec.json.decode(line, type=_Line)
-        content, signature = found.body.encode(), bytes.fromhex(found.signature)
-    except ValueError as error:
-        raise InvalidCheckpoint("it is not a line of a file of signed checkpoints") from error
+    content, signature = _body_and_signature(line)
     body = read_body(content)
     return CheckpointRow(body.writer, body.number, body.kind, content, signature)
+
+
+def _body_and_signature(line: bytes) -> tuple[bytes, bytes]:
+    try:
+        found = msgspec.json.decode(line, type=_Line)
+        return found.body.encode(), bytes.fromhex(found.signature)
+    except ValueError as error:
+        raise InvalidCheckpoint("it is not a line of a file of signed checkpoints") from error

@@ -79,10 +79,15 @@ class SignatureLedger:
     retired: dict[UUID, ChainHead] = field(default_factory=dict)  # chains of months that were removed on purpose
     of_unknown_keys: Counter[tuple[str, str]] = field(default_factory=Counter)  # checkpoints, by source and key
     findings: list[CheckpointFinding] = field(default_factory=list)
-    count: int = 0
+    _accepted: set[str] = field(default_factory=set)  # hashes of what trusted keys signed, without any finding
     _latest: dict[UUID, tuple[int, str]] = field(default_factory=dict)  # by writer: number and time of its last one
-    _hashes: dict[str, set[str]] = field(default_factory=dict)  # by source
+    _hashes: dict[str, set[str]] = field(default_factory=dict)  # by source, whoever signed
     _previous: dict[str, str] = field(default_factory=dict)  # what must exist, and who refers to it
+
+    @property
+    def count(self) -> int:
+        """How many checkpoints trusted keys signed, each counted once, wherever it was read."""
+        return len(self._accepted)
 
     def trust_signed_keys(self, rows: Iterable[CheckpointRow]) -> None:
         """Keys that trusted keys vouch for, in whichever order."""
@@ -103,7 +108,6 @@ class SignatureLedger:
             self._found(where, str(error))
             return None
         digest = checkpoint_hash(row.body)
-        is_new = not any(digest in hashes for hashes in self._hashes.values())
         self._hashes.setdefault(source, set()).add(digest)
         if (row.writer, row.number, row.kind) != (body.writer, body.number, body.kind):
             self._found(where, "its columns differ from what was signed")
@@ -112,7 +116,7 @@ class SignatureLedger:
         elif not self.trusted[body.key_id].has_signed(row.body, row.signature):
             self._found(where, "its signature is wrong")
         else:
-            self.count += is_new
+            self._accepted.add(digest)
             self._record(body, where)
             return body
         return None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 DICTIONARY = Path(__file__).with_name("payload_dictionary.txt").read_bytes()
 PLAIN = b"{"
-MOST_BYTES = 1 << 26  # of a payload; a block of items has some 300 kB
+MOST_BYTES = 1 << 26  # of an inflated payload, part of the format; a block of items has some 300 kB
 # Level 6 saves 7% of the bytes and costs half as much time again. The state of 48 KiB is copied for every record: with
 # 128 KiB (14 and 7) nothing is smaller, and a record costs 13 µs more in a busy process.
 WINDOW_BITS, MEMORY, LEVEL = 13, 5, 3
@@ -29,7 +29,7 @@ def deflate(payload: bytes) -> bytes:
 
 
 def inflate(stored: bytes) -> bytes:
-    """The payload. What is not a whole deflated payload is returned unchanged: its hash does not match."""
+    """The payload. What is not a whole deflated payload of at most MOST_BYTES is returned unchanged: it is no payload."""
     if stored.startswith(PLAIN):
         return stored
     stream = zlib.decompressobj(zdict=DICTIONARY)

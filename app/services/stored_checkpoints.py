@@ -13,7 +13,7 @@ from app.audit import checkpoint as checkpoints
 from app.audit.author import FOLDER, signed_files
 from app.audit.chain import DamageKind
 from app.audit.checkpoint import Checkpoint
-from app.audit.signed_checkpoint import is_signed_line, read_body, read_line
+from app.audit.signed_checkpoint import is_complete_line, is_signed_line, read_body, read_line
 from app.audit.verify import Coverage
 from app.audit.verify_signatures import CheckpointFinding
 from app.database.checkpoints import CheckpointRow
@@ -64,7 +64,7 @@ def read_checkpoints(
                 row = read_line(line)
             except InvalidCheckpoint as error:
                 where = f"line {number} of {file}"
-                if line.endswith(b"\n"):
+                if line.endswith(b"\n") or is_complete_line(line):
                     findings.append(CheckpointFinding(DamageKind.BAD_SIGNATURE, where, str(error)))
                 else:
                     warnings.append(

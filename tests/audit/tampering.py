@@ -279,6 +279,13 @@ def _forged_chain(stored: Stored, pick: random.Random) -> list[AuditRow]:
     return link(head, [*records, *([seal(when)] if pick.random() < 0.5 else [])])[0]
 
 
+def copy_checkpoints_and_forge_chain(stored: Stored, pick: random.Random) -> Tampered:
+    """Under writers that are read before the others: the copies are rejected, the checkpoints still count."""
+    forged, expected = forge_chain(stored, pick)
+    copies = [row._replace(writer=UUID(int=number)) for number, row in enumerate(stored.checkpoints)]
+    return forged.with_checkpoints(*stored.checkpoints, *copies), expected
+
+
 def forged_checkpoint(head: ChainHead) -> CheckpointRow:
     return Signer(SigningKey.generate(), "forged").written([OwnEnd(head, closed=True)], utc_now())
 
@@ -381,6 +388,7 @@ TAMPERS: tuple[Tamper, ...] = (
     rewrite_and_sign,
     forge_chain,
     forge_and_sign_chain,
+    copy_checkpoints_and_forge_chain,
     forge_checkpoint,
     forge_malformed_checkpoint,
     respell,

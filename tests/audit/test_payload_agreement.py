@@ -2,6 +2,7 @@
 
 import json
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,7 @@ from app.audit.records import MAX_DEPTH, NewRecord, Record, encode
 from app.clock import month_of, utc_now
 from app.database.engine import Database
 from app.database.records import AuditRow, LinkedRow, add_records
+from app.database.stored_payload import MOST_BYTES, inflate
 from app.settings import Settings
 from tests.audit.both_verifiers import TOOL, Auditor, open_writer
 from tests.audit.recording import FACTS, refusal, score
@@ -218,5 +220,36 @@ async def test_both_judge_whole_databases_alike(settings: Settings, database: Da
         async with database.writing() as connection:
             await add_records(connection, [first, *rows])
         expected.add(("MUTATED", f"{head.chain_id} 2"))
+    found = await Auditor.of(settings, database, tmp_path / "auditor").verify()
+    assert found.by_service == found.by_tool == expected
+
+
+@pytest.mark.parametrize(("length", "is_payload"), [(MOST_BYTES, True), (MOST_BYTES + 1, False), (1 << 30, False)])
+def test_both_inflate_as_much(length: int, is_payload: bool) -> None:
+    """The service's login may add rows: one of a megabyte must not take a gigabyte to verify."""
+    stream = zlib.compressobj()
+    stored = b"".join(stream.compress(bytes(1 << 20)) for _ in range(length >> 20))
+    stored += stream.compress(bytes(length % (1 << 20))) + stream.flush()
+    for inflated in (inflate(stored), TOOL.inflated(stored)):
+        assert (len(inflated), inflated != stored) == (length if is_payload else len(stored), is_payload)
+
+
+def test_both_take_a_plain_payload_as_it_is() -> None:
+    plain = b"{" + bytes(MOST_BYTES)
+    assert (inflate(plain) is plain, TOOL.inflated(plain) is plain) == (True, True)
+
+
+@pytest.mark.anyio
+async def test_both_judge_payloads_of_any_size_alike(settings: Settings, database: Database, tmp_path: Path) -> None:
+    await (await open_writer(settings, database)).stop()
+    expected = set()
+    for length in (MOST_BYTES, MOST_BYTES + 1):
+        head = new_chain(HEAD.month)
+        long = GOOD._replace(payload=GOOD.payload.ljust(length))
+        rows, _ = link(head, [genesis(head, utc_now(), FACTS), long])
+        async with database.writing() as connection:
+            await add_records(connection, rows)
+        is_right = length == MOST_BYTES
+        expected.add(("UNKNOWN_CHAIN", f"{head.chain_id} 1") if is_right else ("MUTATED", f"{head.chain_id} 2"))
     found = await Auditor.of(settings, database, tmp_path / "auditor").verify()
     assert found.by_service == found.by_tool == expected

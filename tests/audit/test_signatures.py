@@ -2,7 +2,9 @@
 """Signed checkpoints: what their writer signs and when, and what verification with a public key finds."""
 
 import asyncio
+import json
 import os
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -27,8 +29,9 @@ from app.runtime.command import upgrade_database
 from app.services.signing_keys import rotate_signing_key
 from app.services.verify_audit import AuditVerification, verify_audit, write_checkpoint
 from app.settings import Settings, load_settings
-from tests.audit.both_verifiers import Auditor, crash
+from tests.audit.both_verifiers import TOOL, Auditor, crash
 from tests.audit.recording import FACTS, add_unsigned_chain, all_rows, score
+from tests.audit.tampering import apply, copy_checkpoints_and_forge_chain, read_stored
 from tests.cli.running import tamper
 
 pytestmark = pytest.mark.anyio
@@ -239,6 +242,24 @@ async def test_a_checkpoint_of_an_unknown_key_excuses_no_chain(
     assert both.by_service == both.by_tool == {("BAD_SIGNATURE", ""), ("UNKNOWN_CHAIN", f"{end.chain_id} 1")}
 
 
+@pytest.mark.req("REQ-087")
+async def test_copies_of_checkpoints_hide_no_forged_chain(
+    settings: Settings, database: Database, tmp_path: Path
+) -> None:
+    """Whoever verifies without a file reads the copies first, under other writers than they name."""
+    await write(settings, database)
+    base = await read_stored(database)
+    tampered, expected = copy_checkpoints_and_forge_chain(base, random.Random(1))  # noqa: S311 - any chain
+    assert await apply(database, base, tampered, as_owner=False)
+    auditor = Auditor.of(settings, database, tmp_path / "auditor")
+    signed_file(settings).unlink()
+    found = await verified(settings)
+    assert (expected <= set(kinds(found)), found.signed_checkpoints) == (True, len(base.checkpoints))
+    audit, signed = await auditor.tables()
+    _, _, by_tool, _ = TOOL.verify(audit, signed, [], TOOL.Keys([auditor.folder / "public.pem"]))
+    assert sorted(kind for kind, _ in by_tool) == sorted(kinds(found))
+
+
 async def test_replicas_with_keys_of_their_own_trust_those_that_the_setting_names(
     settings: Settings, database: Database, tmp_path: Path
 ) -> None:
@@ -312,6 +333,32 @@ async def test_an_unfinished_last_line_of_a_file_is_a_warning(
         copy.write(b"\n")
     found = await auditor.verify()
     assert found.by_service == found.by_tool == (frozenset() if cut == 1 else {("BAD_SIGNATURE", "")})
+
+
+@pytest.mark.parametrize("ending", [b"", b"\n"])
+@pytest.mark.parametrize("edited", ["root", "signature", "body", "more"])
+async def test_an_edited_last_line_of_a_file_is_found_however_it_ends(
+    settings: Settings, database: Database, tmp_path: Path, edited: str, ending: bytes
+) -> None:
+    """A line that has a body and a signature was not cut off."""
+    await write(settings, database)
+    auditor = Auditor.of(settings, database, tmp_path / "auditor")
+    *lines, last = auditor.copy.read_bytes().splitlines(keepends=True)
+    line = json.loads(last)
+    if edited == "root":
+        body = json.loads(line["body"])
+        body["ends"][0]["seq"] += 1
+        line["body"] = json.dumps(body)
+    elif edited == "signature":
+        line["signature"] = "00" * 64
+    elif edited == "body":
+        line["body"] = "{}"
+    else:
+        line["more"] = 1
+    auditor.copy.write_bytes(b"".join([*lines, json.dumps(line).encode() + ending]))
+    found = await auditor.verify()
+    is_unfinished = edited == "more" and not ending  # it is not the object that the format describes
+    assert found.by_service == found.by_tool == (frozenset() if is_unfinished else {("BAD_SIGNATURE", "")})
 
 
 async def test_everything_that_is_gone_is_found_with_the_file(settings: Settings, database: Database) -> None:
