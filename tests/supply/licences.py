@@ -66,5 +66,6 @@ def is_allowed(name: str, licence: str) -> bool:
     if name in EXCEPTIONS:
         return EXCEPTIONS[name][0] == licence
     enclosed = re.fullmatch(r"\(([^()]*)\)", licence)
-    choices = (enclosed[1] if enclosed else licence).split(" OR ")
-    return any(all(part in ALLOWED for part in choice.split(" AND ")) for choice in choices)
+    expression = enclosed[1] if enclosed else licence
+    choices = expression.split(" OR ")
+    return "(" not in expression and any(all(part in ALLOWED for part in choice.split(" AND ")) for choice in choices)
