@@ -1,8 +1,8 @@
 # Two images from one file. Both run as a user without rights, on a read-only root file system; only the data folder
 # is written to.
-#   docker build -t normalcy .                        cpu, the default: NumPy, no TensorFlow
+#   docker build -t normalcy:cpu .                    cpu, the default: NumPy, no TensorFlow
 #   docker build -t normalcy:gpu --target gpu .       TensorFlow with its CUDA libraries
-# docs/containers.md says how to pin the base by its digest.
+# docs/containers.md says how to pin the base by its digest, and how to name the commit.
 
 ARG BASE=debian:bookworm-slim
 FROM ${BASE} AS python

@@ -123,6 +123,15 @@ class TestCompose:
         assert services["migrate"]["depends_on"]["database"] == {"condition": "service_healthy"}
         assert "pg_isready" in services["database"]["healthcheck"]["test"]
 
+    @pytest.mark.parametrize(("name", "target"), [("migrate", "cpu"), ("service", "cpu"), ("service-gpu", "gpu")])
+    def test_base_and_commit_of_both_images_can_be_chosen(self, name: str, target: str) -> None:
+        build = compose()["services"][name]["build"]
+        assert build["target"] == target
+        assert build["args"] == {"BASE": "${BASE:-debian:bookworm-slim}", "COMMIT": "${COMMIT:-unknown}"}
+        assert all(f"ARG {name}=" in dockerfile() for name in build["args"])
+        documented = (ROOT / "docs" / "containers.md").read_text()
+        assert f"--target {target} --build-arg BASE=$BASE --build-arg COMMIT=$COMMIT ." in documented
+
     @pytest.mark.parametrize("name", SERVICES)
     def test_a_container_has_no_rights_and_writes_to_its_volume_alone(self, name: str) -> None:
         service = compose()["services"][name]

@@ -61,8 +61,11 @@ def licence_of(installed: Distribution) -> str:
 
 
 def is_allowed(name: str, licence: str) -> bool:
-    """Every part of `A AND B` must be allowed, one of `A OR B`."""
+    """Every part of `A AND B` must be allowed, one of `A OR B`. One pair of parentheses may enclose the whole; with any
+    other the answer is no, whatever it means."""
     if name in EXCEPTIONS:
         return EXCEPTIONS[name][0] == licence
-    choices = re.split(r" OR ", licence.strip("()"))
-    return any(all(part in ALLOWED for part in choice.split(" AND ")) for choice in choices)
+    enclosed = re.fullmatch(r"\(([^()]*)\)", licence)
+    expression = enclosed[1] if enclosed else licence
+    choices = expression.split(" OR ")
+    return "(" not in expression and any(all(part in ALLOWED for part in choice.split(" AND ")) for choice in choices)

@@ -1,4 +1,4 @@
-"""`make sbom`: software bills of materials (CycloneDX 1.6, JSON) of both environments and both images, into dist/sbom.
+"""`make sbom`: software bills of materials (CycloneDX 1.6, JSON) of three environments and both images, into dist/sbom.
 
 They are made from the hash-pinned requirements, the Dockerfile and the shipped models alone, so the same commit gives
 the same bytes. The Dockerfile names Debian packages without versions: those of an image that was built are read from

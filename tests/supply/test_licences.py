@@ -63,7 +63,16 @@ def test_delivered_components(name: str) -> None:
     assert of_one_family <= {part.replace("BSD-2-Clause", "BSD-3-Clause") for part in parts}
 
 
-@pytest.mark.parametrize("licence", ["", "GPL-3.0-only", "MIT AND GPL-2.0-only", "Proprietary", "MPL-2.0"])
+OTHERS = ["", "GPL-3.0-only", "MIT AND GPL-2.0-only", "Proprietary", "MPL-2.0", "(GPL-3.0-only)"]
+ENCLOSED = [
+    "(MIT OR Apache-2.0) AND GPL-3.0-only",
+    "(MIT OR Apache-2.0) AND Proprietary",
+    "GPL-3.0-only AND (MIT OR Apache-2.0)",
+    "MIT OR (GPL-3.0-only AND MIT)",
+]
+
+
+@pytest.mark.parametrize("licence", [*OTHERS, *ENCLOSED])
 def test_other_licences_are_noticed(licence: str) -> None:
     assert not is_allowed("a-new-package", licence)
 

@@ -22,19 +22,21 @@ from tests.audit.tampering import TAMPERS, delete_middle, edit_column, exchange_
 from tests.campaigns import servers
 from tests.campaigns.faults import __main__ as faults_main
 from tests.campaigns.faults import crowd, load, soak, tampering
-from tests.campaigns.faults.__main__ import main
+from tests.campaigns.faults.__main__ import main, say
 from tests.campaigns.faults.compare import Tally
 from tests.campaigns.faults.cycles import as_finding, late, unmet
 from tests.campaigns.faults.load import CLIENTS, NO_ANSWER, Outcome
 from tests.campaigns.faults.load_held import judge
 from tests.campaigns.faults.metamorphic import violations
+from tests.campaigns.faults.mutants import MUTANTS
 from tests.campaigns.faults.power_loss import read_trace
 from tests.campaigns.faults.report import report
-from tests.campaigns.faults.results import Result, as_result, read_all, save
+from tests.campaigns.faults.results import Result, as_result, read_all, read_reported, save
 from tests.campaigns.faults.row import Context, Finding
 from tests.campaigns.faults.rows import ROWS
 from tests.campaigns.faults.soak import Sample
 from tests.campaigns.service_process import Verdict
+from tests.documents import ROOT
 
 REQUEST = {"age_years": 55.0, "diameter_mm": 41.0}
 MODEL = {"site": "SoV", "version": "1.0.0", "sha256": "ab"}
@@ -146,6 +148,14 @@ def test_a_build_that_acknowledges_before_the_commit_is_noticed(
     assert "NOT HELD: missing" in printed
     assert "broken 0" in printed  # the chain alone does not show it
     assert read_all(tmp_path) == {}
+
+
+def test_no_sign_of_a_broken_build_is_printed_by_another_one(capsys: pytest.CaptureFixture[str]) -> None:
+    for result in read_reported(ROOT / "docs").values():
+        if result.held and not result.row.startswith("F18"):
+            say(result)
+    printed = capsys.readouterr().out + "1 failed, 2 passed"
+    assert [name for name, mutant in MUTANTS.items() if re.search(mutant.sign, printed)] == []
 
 
 def tally_of(outcomes: list[Outcome], *records: dict[str, Any]) -> Tally:
