@@ -178,4 +178,33 @@ FOUND = (
         "0a5b242",
         "python -m pytest tests/audit/test_payload_agreement.py",
     ),
+    Found(
+        "With an Idempotency-Key the database held a plain hash of the request, from which a patient reference could "
+        "be found by trying.",
+        "8547fed",
+        "python -m pytest tests/web/test_idempotency.py -k guessing",
+    ),
+    Found(
+        "The start did not find a trigger on SQLite that spells the name of its table in capitals, and that discarded "
+        "records of scores that were sent.",
+        "dbe527b",
+        "python -m pytest tests/database/test_schema_checks.py -k each_missing",
+    ),
+    Found(
+        "A backlog of stored answers that had expired was never deleted, which nothing reported; on SQLite each "
+        "attempt kept scores waiting.",
+        "30538b8",
+        "python -m pytest tests/runtime/test_idempotent_answers.py tests/database/test_idempotent_answers.py",
+    ),
+    Found(
+        "A key that an issuer had withdrawn stayed valid for as long as its key set had no usable key.",
+        "e9363af",
+        "python -m pytest tests/runtime/test_issuer_keys.py -k ends_the_keys",
+    ),
+    Found(
+        "With encryption on, a repeated request could wait 4 s for the key of its stored answer, where 2.5 s are "
+        "allowed.",
+        "a3c5a13",
+        "python -m pytest tests/web/test_erasure.py -k waited_for",
+    ),
 )
