@@ -9,7 +9,7 @@ so that one connection occupies at most one read of the socket and `MAX_WAITING`
 
 The server: uvicorn closes the port as soon as it is asked to stop, which resets connections that a load balancer has
 just opened, and ends with a signal's exit status. `Server` first reports not ready, keeps accepting for a while, and
-exits with 0.
+exits with 0. It also accepts many connections at once where many wait.
 """
 
 import asyncio
@@ -284,6 +284,11 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._on_signal = on_signal
         self._stop_at: float | None = None
+        self._listening: list[socket.socket] = []
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._listening = sockets or []
+        await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._on_signal()
@@ -293,6 +298,8 @@ class Server(uvicorn.Server):
             super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
+        """Ten times a second."""
+        await self._take_in([connection for one in self._listening for connection in _accept_all(one)])
         if self._stop_at is not None and time.monotonic() >= self._stop_at:
             self.should_exit = True
         return await super().on_tick(counter)
@@ -307,10 +314,16 @@ class Server(uvicorn.Server):
         waiting = [connection for one in listening for connection in _accept_all(one)]
         for server in self.servers:
             server.close()
-        for connection in waiting:
-            await asyncio.get_running_loop().connect_accepted_socket(self._protocol, connection)
+        await self._take_in(waiting)
         await asyncio.sleep(LAST_REQUESTS_SECONDS)
         await super().shutdown(sockets)
+
+    async def _take_in(self, connections: list[socket.socket]) -> None:
+        """uvloop accepts one connection in each round of the event loop. Behind somebody who opens hundreds while the
+        rounds are long, others would wait for seconds."""
+        loop = asyncio.get_running_loop()
+        taken_in = [loop.connect_accepted_socket(self._protocol, each) for each in connections]
+        await asyncio.gather(*taken_in, return_exceptions=True)  # one that is broken already ends none of the others
 
     def _protocol(self) -> asyncio.Protocol:
         return GuardedProtocol(self.config, self.server_state, {})

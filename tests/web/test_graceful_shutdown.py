@@ -73,4 +73,4 @@ def test_nobody_connects_between_the_last_accept_and_the_end_of_the_port(
     monkeypatch.setattr(server, "_accept_all", accept_all_and_then_somebody_comes)
     with serving(settings, models_dir) as running:
         assert running.score().status_code == 200
-    assert outcomes == [None]
+    assert outcomes[-1] is None  # before, whoever comes is taken in by the next round

@@ -207,4 +207,16 @@ FOUND = (
         "a3c5a13",
         "python -m pytest tests/web/test_erasure.py -k waited_for",
     ),
+    Found(
+        "Behind 640 new connections of 16 callers the first requests of others waited 14 s, because one connection was "
+        "accepted in each round of the event loop.",
+        "COMMIT",
+        "python -m pytest tests/web/test_connections.py",
+    ),
+    Found(
+        "A thread that moved SQLite's write-ahead log beside the commits made it possible that SQLite before 3.51.3 "
+        "loses committed records (its WAL-reset bug). It was in no release.",
+        "1ec0e02",
+        "python -m pytest tests/database/test_sqlite.py -k 'log or moves'",
+    ),
 )
