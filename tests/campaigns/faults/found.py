@@ -210,7 +210,7 @@ FOUND = (
     Found(
         "Behind 640 new connections of 16 callers the first requests of others waited 14 s, because one connection was "
         "accepted in each round of the event loop.",
-        "COMMIT",
+        "7f5852a",
         "python -m pytest tests/web/test_connections.py",
     ),
     Found(
