@@ -46,7 +46,7 @@ ROWS: tuple[Row, ...] = (
         "F1",
         "kill -9",
         UNDER_LOAD + "the process is killed and started again." + COMPARED,
-        REQUIRED + " (a request in flight when the process dies gets no answer). 300 cycles, 1,000 as a nightly run: "
+        REQUIRED + " (a request in flight when the process dies gets no answer). 300 cycles; 1,000 with "
         "`--only F1-kill-9 --again --cycles 1000`",
         partial(run_cycles, inject=injection.kill_9, drops_connections=True),
         300,
