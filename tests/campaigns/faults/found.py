@@ -51,8 +51,9 @@ FOUND = (
         "python -m tests.campaigns.faults --only F1 --database PostgreSQL",
     ),
     Found(
-        "`audit verify` reports a chain whose writer's clock was set back by more than two intervals between signed "
-        "checkpoints: rows without a signature look older than the writer's last one. A false alarm; nothing is lost.",
+        "`audit verify` reported a chain whose writer's clock was set back by more than two intervals between signed "
+        "checkpoints: rows without a signature looked older than the writer's last one. A false alarm; nothing was "
+        "lost.",
         "1a50e22",
         "python -m tests.campaigns.faults --only F12 --cycles 1",
     ),
@@ -177,6 +178,66 @@ FOUND = (
         "some that the format forbids.",
         "0a5b242",
         "python -m pytest tests/audit/test_payload_agreement.py",
+    ),
+    Found(
+        "A caller with a valid key could flood the service with requests that its key does not allow, or for addresses "
+        "that do not exist.",
+        "ff678ae",
+        "python -m pytest tests/web/test_floods.py tests/web/test_limits.py -k 'throttled or scope'",
+    ),
+    Found(
+        "Many large batches at the same time used up the memory of the service.",
+        "330ea55",
+        "python -m pytest tests/web/test_batch_slots.py",
+    ),
+    Found(
+        "One caller with a high rate, or without one, filled the queues that all callers share.",
+        "c88ea50",
+        "python -m pytest tests/web/test_limits.py -k 'in_flight or queue'",
+    ),
+    Found(
+        "The examples for nginx, Caddy and Ingress cut off long streams, and Caddy dropped items of them.",
+        "9f2042e",
+        "python -m pytest tests/deploy/test_reverse_proxy.py -k stream",
+    ),
+    Found(
+        "A process that stalled longer than its claim of an Idempotency-Key sent its own answer, although another one "
+        "had stored one meanwhile.",
+        "6f5a1fe",
+        "python -m pytest tests/web/test_idempotency.py -k stalls",
+    ),
+    Found(
+        "One odd key in the set of an issuer made all its keys unusable.",
+        "a0e5d98",
+        "python -m pytest tests/runtime/test_issuer_keys.py -k odd",
+    ),
+    Found(
+        "On SQLite the commit that found a thousand pages in the write-ahead log moved them all, and every request "
+        "whose record it held waited for that.",
+        "1ec0e02",
+        "python -m tests.campaigns.faults --only F10",
+    ),
+    Found(
+        "A batch went on after the token with which it was opened had expired, and a JSON batch was scored although "
+        "its key was revoked while it arrived.",
+        "cee9c70",
+        "python -m pytest tests/web/test_batch_credentials.py",
+    ),
+    Found(
+        "10,000 tokens for one use within six minutes made the service reject every further one, of all issuers.",
+        "cee9c70",
+        "python -m pytest tests/runtime/test_used_tokens.py tests/web/test_tokens.py -k 'memory or one_use'",
+    ),
+    Found(
+        "A JSON batch that arrived a byte at a time kept its slot for days, and two callers could take all slots so.",
+        "61e5824",
+        "python -m pytest tests/web/test_batch.py -k deadline",
+    ),
+    Found(
+        "An issuer whose keys were never answered occupied more and more threads that checkpoints and activations "
+        "need.",
+        "a6c637d",
+        "python -m pytest tests/runtime/test_issuer_keys.py -k never_answers",
     ),
     Found(
         "With an Idempotency-Key the database held a plain hash of the request, from which a patient reference could "

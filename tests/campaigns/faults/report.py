@@ -112,15 +112,14 @@ def _broken_builds(results: Results) -> list[str]:
     cells = []
     for name, mutant in MUTANTS.items():
         found = results.get((slugs[name.replace("_", " ")], "both"))
-        cells.append(
-            (mutant.broken, f"`{shown_command(name, mutant)}`", str(found.figures["seen"]) if found else "not run yet")
-        )
+        seen, commit = (str(found.figures["seen"]), found.commit) if found else ("not run yet", "–")
+        cells.append((mutant.broken, f"`{shown_command(name, mutant)}`", seen, commit))
     introduction = (
         "The service with one promise broken (`tests/campaigns/faults/mutants.py`), by the row or the test that must "
         f"notice it. `{COMMAND} --only {BROKEN}` runs them all; a build is caught if the command fails and prints the "
         "sign of this very defect."
     )
-    head = ("what is broken", "command that must fail", "seen")
+    head = ("what is broken", "command that must fail", "seen", "commit")
     return [f"## {BROKEN}: broken builds", "", *wrapped(introduction), "", *table(head, cells)]
 
 

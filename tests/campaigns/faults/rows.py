@@ -62,7 +62,7 @@ ROWS: tuple[Row, ...] = (
         "kill -9",
         UNDER_LOAD + "the process is killed and started again." + COMPARED,
         f"{REQUIRED} (the {CLIENTS} requests in flight when the process dies, and no others, may get no answer). 300 "
-        "cycles, 1,000 as a nightly run: `--only F1-kill-9 --again --cycles 1000`",
+        "cycles; 1,000 with `--only F1-kill-9 --again --cycles 1000`",
         partial(run_cycles, inject=injection.kill_9, drops_connections=True),
         300,
     ),

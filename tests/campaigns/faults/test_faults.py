@@ -8,6 +8,7 @@ import re
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,19 @@ def a_result(finding: Finding) -> Result:
 
 def reported(finding: Finding) -> list[str]:
     return report({("F1-kill-9", "SQLite"): a_result(finding)}, ["header"])
+
+
+def test_the_report_is_made_from_the_results_beside_it() -> None:
+    """`python -m tests.campaigns.faults --render` writes it again, after a change of its texts too."""
+    written = (ROOT / "docs" / "faults.md").read_text()
+    header = takewhile(bool, written.splitlines()[2:])  # the date, the commit and the machine of that run
+    assert "\n".join(report(read_reported(ROOT / "docs"), list(header))).rstrip() == written.rstrip()
+
+
+def test_a_build_that_was_not_run_yet_has_no_commit() -> None:
+    lines = report({}, ["header"])
+    assert "| what is broken | command that must fail | seen | commit |" in lines
+    assert sum(line.endswith("| not run yet | – |") for line in lines) == len(MUTANTS)
 
 
 def test_a_held_row_says_how_many_cycles_it_ran() -> None:
