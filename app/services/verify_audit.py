@@ -123,7 +123,7 @@ async def verify_database(
         tampering = (
             *of_checkpoints,
             *[await _locate(connection, finding) for finding in result.findings],
-            *await _check_not_emptied(connection, stored),
+            *await _check_not_emptied(connection, stored.cover_records or signatures.has_signed_ends),
             *await _check_guards(database),
         )
         rows = await verify_tables(connection, signatures.retired)
@@ -198,9 +198,9 @@ def _name(row: AuditRow) -> str:
     return f"record {row.record_id}" + (f" of request {row.request_id}" if row.request_id else "")
 
 
-async def _check_not_emptied(connection: Connection, stored: StoredCheckpoints) -> list[Tampering]:
+async def _check_not_emptied(connection: Connection, had_records: bool) -> list[Tampering]:
     """A new database has no records either; only a checkpoint shows that there were some."""
-    if (stored.cover_records or stored.coverage.longest) and not await has_records(connection):
+    if had_records and not await has_records(connection):
         return [Tampering(DamageKind.EMPTIED, "there is no record at all, and checkpoints cover some")]
     return []
 
