@@ -128,6 +128,15 @@ def publish_file(finished: Path, path: Path) -> None:
             os.replace(finished, path)
 
 
+def synchronise(path: Path) -> None:
+    """Put a file on disk, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def file_digest(path: Path) -> str:
     """SHA-256, in hexadecimal."""
     with path.open("rb") as file:

@@ -132,7 +132,7 @@ def payload_dictionary():
 
 
 def inflated(stored):
-    """The payload as it was hashed. What is not a whole stream of at most 64 MiB is returned as it is: it is no payload."""
+    """The payload as it was hashed. What is not a whole stream of at most 64 MiB is returned unchanged: it is none."""
     if stored[:1] == b"{":
         return stored
     stream = zlib.decompressobj(zdict=payload_dictionary())

@@ -77,6 +77,7 @@ class SignatureLedger:
     chains: dict[UUID, SignedUntil] = field(default_factory=dict)
     found: dict[UUID, int] | None = None  # chains of before the first signature, with their last row of that time
     retired: dict[UUID, ChainHead] = field(default_factory=dict)  # chains of months that were removed on purpose
+    has_signed_ends: bool = False  # of any month
     of_unknown_keys: Counter[tuple[str, str]] = field(default_factory=Counter)  # checkpoints, by source and key
     findings: list[CheckpointFinding] = field(default_factory=list)
     _accepted: set[str] = field(default_factory=set)  # hashes of what trusted keys signed, without any finding
@@ -172,6 +173,7 @@ class SignatureLedger:
     def _record(self, body: Body, where: str) -> None:
         mine = (body.number, body.at)
         self._latest[body.writer] = max(self._latest.get(body.writer, mine), mine)
+        self.has_signed_ends |= bool(body.ends)
         if body.previous != NOTHING_BEFORE:
             self._previous.setdefault(body.previous, where)
         if body.kind == "found":

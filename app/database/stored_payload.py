@@ -29,7 +29,7 @@ def deflate(payload: bytes) -> bytes:
 
 
 def inflate(stored: bytes) -> bytes:
-    """The payload. What is not a whole deflated payload of at most MOST_BYTES is returned unchanged: it is no payload."""
+    """The payload. What is not a whole deflated payload of at most MOST_BYTES is returned unchanged: it is none."""
     if stored.startswith(PLAIN):
         return stored
     stream = zlib.decompressobj(zdict=DICTIONARY)

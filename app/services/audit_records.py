@@ -7,7 +7,7 @@ encrypts what was recorded about them; that is recorded too.
 import hashlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import UUID
@@ -37,6 +37,7 @@ from app.schemas.lookups import AuditPage, AuditRecord
 from app.settings import Settings
 
 Json = dict[str, Any]
+ERASE = "audit erase"
 Report = Callable[[str, float], None]
 NO_SUBJECT_KEY = "There is no subject key here: set NORMALCY_SUBJECT_KEY to the one that the service uses."
 
@@ -165,24 +166,38 @@ class Erasure:
 
 
 async def erase_subject(settings: Settings, by: str, reference: str, report: Report, really: bool) -> Erasure:
-    """Raises UnknownSubject if there is nothing to erase. Without `really` nothing is changed."""
+    """Raises UnknownSubject if there is nothing to erase. Without `really` nothing is erased.
+
+    Whether there is anything, and how much, is a reading: it is recorded where no erasure is.
+    """
     require_database(settings)
     subject = _hasher(settings).hash(reference)
     async with command_database(settings) as database:
-        async with database.reading() as connection:
-            stored = await keys_of(connection, [owner_of(subject, utc_now())])
-            if not stored:
+        found = await _count(database, subject, report)
+        if found is None or not really:
+            records, in_clear = (found.records, found.in_clear) if found else (0, 0)
+            counted = {"records": records, "in_clear": in_clear}
+            await _record_command(settings, database, ERASE, by, {"subject": subject}, counted)
+            if found is None:
                 raise UnknownSubject
-            key_id = stored[0].key_id
-            texts = (str(key_id).encode(), subject["hmac_sha256"].encode())
-            records, in_clear = await _occurrences(connection, texts, report)
-        if not really:
-            return Erasure(key_id, records, in_clear, erased=False)
-        author = await command_author(settings, database, "audit erase")
+            return found
+        author = await command_author(settings, database, ERASE)
         async with changes.open_change(database, author) as change:
-            await changes.erase(change, key_id, subject, records, by, utc_now())
+            await changes.erase(change, found.data_key, subject, found.records, by, utc_now())
         is_emptied = database.dialect != "sqlite" or empty_log(database.file)
-    return Erasure(key_id, records, in_clear, erased=True, log_emptied=is_emptied)
+    return replace(found, erased=True, log_emptied=is_emptied)
+
+
+async def _count(database: Database, subject: dict[str, str], report: Report) -> Erasure | None:
+    """What would be erased. None: there is no data key."""
+    async with database.reading() as connection:
+        stored = await keys_of(connection, [owner_of(subject, utc_now())])
+        if not stored:
+            return None
+        key_id = stored[0].key_id
+        texts = (str(key_id).encode(), subject["hmac_sha256"].encode())
+        records, in_clear = await _occurrences(connection, texts, report)
+    return Erasure(key_id, records, in_clear, erased=False)
 
 
 def _hasher(settings: Settings) -> SubjectHasher:

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from app.audit.changes import ERASED, Change, activation_change, key_change, open_change, short_chain
@@ -37,8 +38,8 @@ from app.database.records import (
 from app.database.retirement import remove_months
 from app.database.sqlite import serve_lock
 from app.domain.card import ModelRef
-from app.errors import RetirementRefused
-from app.files import new_file
+from app.errors import FileExists, RetirementRefused
+from app.files import new_file, publish_file, synchronise
 from app.runtime.command import command_author, command_database, require_database
 from app.services.verify_audit import verify_database
 from app.settings import Settings
@@ -103,13 +104,15 @@ async def retire_months(
             done = Retirement(not dry_run, months, len(content.keys), len(content.activations))
             if dry_run or not content.heads:
                 return done
+            made = stack.enter_context(ExitStack())  # removes the files that this run made, while the rows are there
             if database.dialect == "sqlite":
-                await _export(database, done.months)
+                await _export(database, done.months, made)
             author = await command_author(settings, database, COMMAND)
             async with open_change(database, author) as change:
                 if await _read_content(change.connection, before) != content:
                     raise RetirementRefused("The audit changed while it was exported: nothing was retired, try again.")
                 await _retire(change, content, done, by, before, clock())
+                made.pop_all()  # a commit that fails may have taken place all the same
     return done
 
 
@@ -165,16 +168,40 @@ def _months(database: Database, settings: Settings, content: _MonthsContent) -> 
     )
 
 
-async def _export(database: Database, months: Sequence[Month]) -> None:
-    """Each month to a file as psql would export it, see docs/auditors.md."""
-    for month in months:
-        path = Path(month.stored_in)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        with new_file(path) as file:
-            file.write(_csv_line(AuditRow._fields))
-            async with database.reading() as connection:
-                async for page in stream_month(connection, month.month):
-                    file.write(b"".join(map(_csv_line, page)))
+async def _export(database: Database, months: Sequence[Month], made: ExitStack) -> None:
+    """Each month to a file as psql would export it, see docs/auditors.md. `made` removes the files.
+
+    A run that was killed before its commit leaves the same files: they are used.
+    """
+    folder = Path(months[0].stored_in).parent
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with TemporaryDirectory(prefix=".", dir=folder) as unfinished:
+        for month in months:
+            exported = Path(unfinished) / month.month
+            await _export_month(database, month.month, exported)
+            _publish(exported, Path(month.stored_in), made)
+    for each in (folder, folder.parent):
+        synchronise(each)
+
+
+async def _export_month(database: Database, month: str, path: Path) -> None:
+    with new_file(path) as file:
+        file.write(_csv_line(AuditRow._fields))
+        async with database.reading() as connection:
+            async for page in stream_month(connection, month):
+                file.write(b"".join(map(_csv_line, page)))
+
+
+def _publish(exported: Path, path: Path, made: ExitStack) -> None:
+    is_new = not path.exists()
+    try:
+        publish_file(exported, path)
+    except FileExists as error:
+        raise RetirementRefused(
+            f"{path} is another archive of the same month: nothing was retired. Move it elsewhere, and try again."
+        ) from error
+    if is_new:
+        made.callback(path.unlink)
 
 
 def _csv_line(cells: Sequence[object]) -> bytes:

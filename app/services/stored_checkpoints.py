@@ -36,7 +36,7 @@ class StoredCheckpoints:
     compared: tuple[ComparedCheckpoint, ...]  # without signatures, oldest first
     signed: tuple[tuple[str, CheckpointRow], ...]  # each with its file
     findings: tuple[CheckpointFinding, ...]
-    cover_records: bool  # of any month
+    cover_records: bool  # those without signatures; of any month
     warnings: tuple[str, ...]
 
 
@@ -84,7 +84,7 @@ def read_checkpoints(
         tuple(sorted(compared, key=lambda each: each.taken_at)),
         tuple(signed),
         tuple(findings),
-        cover_records or bool(signed),
+        cover_records,
         tuple(warnings),
     )
 

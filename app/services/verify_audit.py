@@ -123,7 +123,7 @@ async def verify_database(
         tampering = (
             *of_checkpoints,
             *[await _locate(connection, finding) for finding in result.findings],
-            *await _check_not_emptied(connection, stored),
+            *await _check_not_emptied(connection, stored.cover_records or signatures.has_signed_ends),
             *await _check_guards(database),
         )
         rows = await verify_tables(connection, signatures.retired)
@@ -198,9 +198,9 @@ def _name(row: AuditRow) -> str:
     return f"record {row.record_id}" + (f" of request {row.request_id}" if row.request_id else "")
 
 
-async def _check_not_emptied(connection: Connection, stored: StoredCheckpoints) -> list[Tampering]:
+async def _check_not_emptied(connection: Connection, had_records: bool) -> list[Tampering]:
     """A new database has no records either; only a checkpoint shows that there were some."""
-    if (stored.cover_records or stored.coverage.longest) and not await has_records(connection):
+    if had_records and not await has_records(connection):
         return [Tampering(DamageKind.EMPTIED, "there is no record at all, and checkpoints cover some")]
     return []
 
@@ -234,25 +234,34 @@ async def verify_regularly(runtime: Runtime) -> None:
 async def verify_once(runtime: Runtime) -> None:
     """Never raises, because no response depends on it."""
     state, log = runtime.verification, structlog.get_logger("audit")
+    outcome: VerificationOutcome = "failed"
     try:
-        state.outcome = await _verify(runtime)
+        found = await _verify(runtime)
+        if found is None:
+            outcome = "not_permitted"
+        elif found.intact:
+            await _record(runtime, found)
+            outcome, state.last_intact = "intact", runtime.clock().timestamp()
+        else:
+            outcome = state.outcome = "tampered"  # before it is recorded: whoever tampers may also prevent that
+            log.error("audit tampered with")
+            await _record(runtime, found)
     except Exception as error:  # noqa: BLE001 - whatever fails, readiness says that it failed
-        state.outcome = "failed"
         log.error("audit not verified", **describe_failure(error))
-    if state.outcome == "intact":
-        state.last_intact = runtime.clock().timestamp()
-    elif state.outcome == "tampered":
-        log.error("audit tampered with")
+    state.outcome = outcome
 
 
-async def _verify(runtime: Runtime) -> VerificationOutcome:
+async def _verify(runtime: Runtime) -> Summary | None:
+    """None: this login may not read records."""
     async with runtime.database.reading() as connection:
         if not await may_read_audit(connection):
-            return "not_permitted"
-    found = await _in_another_process(runtime.settings)
+            return None
+    return await _in_another_process(runtime.settings)
+
+
+async def _record(runtime: Runtime, found: Summary) -> None:
     output = {"records": found.records, "intact": found.intact, "kinds": found.kinds}
     await runtime.writer.write([NewRecord("read", runtime.clock(), SERVICE, route=ROUTE, output=output)])
-    return "intact" if found.intact else "tampered"
 
 
 async def _in_another_process(settings: Settings) -> Summary:

@@ -373,6 +373,25 @@ async def test_everything_that_is_gone_is_found_with_the_file(settings: Settings
         assert set(kinds(await verified(settings, signed_file(settings)))) == expected
 
 
+async def test_only_what_a_trusted_key_signed_shows_that_an_audit_was_emptied(
+    settings: Settings, database: Database, tmp_path: Path
+) -> None:
+    await write(settings, database)
+    auditor = Auditor.of(settings, database, tmp_path / "auditor")
+    for table in ("audit_records", "audit_checkpoints"):
+        await asyncio.to_thread(tamper, settings, f"DELETE FROM {table}")
+    found = await auditor.verify()
+    assert ("EMPTIED" in found.kinds, found.by_service) == (True, found.by_tool)
+    later = await verify_audit(settings, lambda *_: None, "2999-01", auditor.copy, [auditor.key])
+    assert "EMPTIED" in kinds(later)  # of whichever month
+    auditor.key = SigningKey.generate().public
+    (auditor.folder / "public.pem").write_bytes(auditor.key.pem)
+    found = await auditor.verify()
+    assert (
+        found.by_service == found.by_tool == {(kind, "") for kind in ("BAD_SIGNATURE", "CHECKPOINT_GONE", "UNSIGNED")}
+    )
+
+
 @pytest.mark.req("REQ-087")
 async def test_a_chain_rewritten_as_a_whole_differs_from_what_was_signed(
     settings: Settings, database: Database

@@ -7,18 +7,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import text
 
-from app.audit.author import open_author
+from app.audit.author import CheckpointLog, open_author
 from app.audit.changes import activate, add_key, erase, open_change
 from app.audit.records import NewRecord
 from app.audit.signed_checkpoint import Signer
 from app.audit.signing_key import SigningKey
 from app.clock import later_month, month_of, utc_now
-from app.database.checkpoints import add_checkpoints
+from app.database.checkpoints import CheckpointRow, add_checkpoints
 from app.database.data_keys import StoredKey, add_keys
 from app.database.engine import Database
 from app.database.keys import make_key
@@ -30,6 +31,7 @@ from app.domain.card import ModelRef
 from app.errors import AlreadyServing, RetirementRefused
 from app.observability import make_metrics
 from app.runtime.checkpoints import Checkpoints
+from app.services import retire_months as retire_months_module
 from app.services.retire_months import Retirement, check_month, retire_months
 from app.services.signing_keys import rotate_signing_key
 from app.services.verify_audit import verify_database
@@ -220,3 +222,70 @@ async def test_sqlite_retires_only_while_no_service_runs(audit: Audit) -> None:
 
     with serve_lock(audit.database.file), pytest.raises(AlreadyServing):
         await audit.retire()
+
+
+def exported_files(audit: Audit) -> set[Path]:
+    return set((audit.settings.data_dir / "retired").rglob("*"))
+
+
+@pytest.mark.req("REQ-155")
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+async def test_what_failed_before_the_commit_leaves_no_file_and_can_be_tried_again(
+    audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = retire_months_module._export
+
+    async def export_slowly(*arguments: Any) -> None:
+        await export(*arguments)
+        async with open_change(audit.database, await open_author(audit.settings, audit.database, FACTS)) as change:
+            await add_key(change, make_key("meanwhile", ["score"], OLD).key, "admin", OLD)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(retire_months_module, "_export", export_slowly)
+        with pytest.raises(RetirementRefused, match="try again"):
+            await audit.retire()
+    assert exported_files(audit) == set()
+    [month] = (await audit.retire()).months
+    assert (month.chains, exported_files(audit)) == (6, {Path(month.stored_in)})
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+async def test_what_failed_after_the_commit_leaves_the_archive(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(log: CheckpointLog, row: CheckpointRow) -> None:
+        raise RuntimeError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CheckpointLog, "append", fail)
+        with pytest.raises(RuntimeError):
+            await audit.retire()
+    assert [file.name for file in exported_files(audit)] == [f"audit-{MONTH}.csv"]
+    assert (await audit.retire()).months == ()
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+async def test_the_same_archive_of_a_run_that_was_killed_is_used_and_another_one_stays(
+    audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise RetirementRefused("killed before the commit")
+
+    archive = Path((await audit.retire(dry_run=True)).months[0].stored_in)
+    archive.parent.mkdir()
+    archive.write_bytes(b"of another run")
+    with pytest.raises(RetirementRefused, match="another archive of the same month"):
+        await audit.retire()
+    assert [(file, file.read_bytes()) for file in exported_files(audit)] == [(archive, b"of another run")]
+    archive.unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr(retire_months_module, "_retire", killed)
+        patched.setattr(Path, "unlink", lambda *_, **__: None)
+        with pytest.raises(RetirementRefused, match="killed"):
+            await audit.retire()
+    whole = archive.read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(retire_months_module, "_retire", killed)
+        with pytest.raises(RetirementRefused, match="killed"):
+            await audit.retire()
+    assert archive.read_bytes() == whole  # it was there before this run
+    [month] = (await audit.retire()).months
+    assert (Path(month.stored_in), archive.read_bytes()) == (archive, whole)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from app.audit.records import NewRecord
+from app.errors import AuditUnavailable
 from app.services.verify_audit import verify_once
 from app.settings import Settings
 from tests.cli.running import tamper
@@ -46,3 +48,23 @@ def test_an_audit_is_intact_until_somebody_tampers_with_it(settings: Settings, m
         assert metrics(running)["normalcy_audit_verified_timestamp_seconds"] == intact_at
         running.runtime.verification.outcome = "not_permitted"
         assert codes(running) == ["audit_not_verified"]
+
+
+@pytest.mark.slow
+@pytest.mark.req("REQ-156")
+def test_tampering_is_reported_also_if_the_verification_cannot_be_recorded(
+    settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def write(records: list[NewRecord]) -> None:
+        raise AuditUnavailable
+
+    with serving(settings, models_dir) as running:
+        running.score()
+        with monkeypatch.context() as patched:
+            patched.setattr(running.runtime.writer, "write", write)
+            running.inside(verify_once(running.runtime))
+            assert codes(running) == ["audit_not_verified"]  # intact, without the record of it
+            assert metrics(running)["normalcy_audit_verified_timestamp_seconds"] == 0
+            tamper(settings, "UPDATE audit_records SET principal = 'x' WHERE kind = 'score'")
+            running.inside(verify_once(running.runtime))
+            assert codes(running) == ["audit_tampered"]

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from app.audit.encryption import KEY_FILE, DataKeys
+from app.audit.recorded_request import subject_hasher
 from app.database.data_keys import keys_by_id
 from app.database.engine import Database
 from app.database.records import Filter
@@ -130,6 +131,19 @@ def test_the_same_values_are_there_without_the_option(settings: Settings, models
         assert b"41.734251" in held
         assert b"41.734251" in payloads(running)
         assert not (settings.data_dir / KEY_FILE).exists()
+
+
+@pytest.mark.req("REQ-080")
+def test_counting_the_records_of_a_patient_is_recorded(encrypted: Running) -> None:
+    score(encrypted, "one")
+    erase(encrypted, really=False)
+    with pytest.raises(UnknownSubject):
+        erase(encrypted, "somebody else", really=False)
+    found = sorted(encrypted.records("read"), key=lambda record: record.at)
+    readings = [record for record in found if record.route == "normalcy audit erase"]
+    assert [record.output for record in readings] == [{"records": 1, "in_clear": 0}, {"records": 0, "in_clear": 0}]
+    hashed = subject_hasher(encrypted.settings).hash
+    assert [record.input for record in readings] == [{"subject": hashed(who)} for who in (PATIENT, "somebody else")]
 
 
 @pytest.mark.req("REQ-089")

@@ -5,7 +5,6 @@ the run is durable. It holds nothing that changes from run to run: the same inpu
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +17,7 @@ from app.audit.records import NewRecord
 from app.database.records import Filter
 from app.domain.card import ModelRef
 from app.errors import FileExists, InvalidTable, NormalcyError
-from app.files import HashedFile, publish_file, scratch_file
+from app.files import HashedFile, publish_file, scratch_file, synchronise
 from app.formats import table_files
 from app.formats.score_table import ERROR_COLUMNS, SCORE_COLUMNS
 from app.formats.table_parts import open_output
@@ -196,17 +195,9 @@ def assemble(job: Job, receipts: Iterable[Receipt]) -> Assembled:
                 succeeded, failed = succeeded + receipt.succeeded, failed + receipt.failed
                 used.update(receipt.models)
     for name in (SCORES, ERRORS):
-        _synchronise(folder / name)
+        synchronise(folder / name)
     models = tuple(sorted(used, key=lambda ref: (ref.site, ref.version)))
     return Assembled(succeeded, failed, models, hashed_scores.sha256, hashed_errors.sha256)
-
-
-def _synchronise(path: os.PathLike[str]) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _version(path: Path) -> tuple[int, int, int]:
