@@ -280,4 +280,38 @@ FOUND = (
         "1ec0e02",
         "python -m pytest tests/database/test_sqlite.py -k 'log or moves'",
     ),
+    Found(
+        "`audit verify` reported no forged chain if somebody had added copies of the checkpoints under other writers "
+        "and the auditor gave no file of them: it counted no signature any more. The independent verifier did.",
+        "c819fc0",
+        "python -m pytest tests/audit/test_signatures.py -k copies",
+    ),
+    Found(
+        "`audit verify` took an edited last line of a file of checkpoints without a line feed for an unfinished one.",
+        "652120d",
+        "python -m pytest tests/audit/test_signatures.py -k edited_last",
+    ),
+    Found(
+        "The independent verifier inflated a payload without limit: a row of 2 MB, which the service's login may add, "
+        "took 2 GB of memory.",
+        "3041c49",
+        "python -m pytest tests/audit/test_payload_agreement.py -k 'inflate or any_size'",
+    ),
+    Found(
+        "A scheduled verification that found tampering was reported as failed if its own record could not be written.",
+        "ec3f497",
+        "python -m pytest tests/services/test_verify_audit.py -k reported",
+    ),
+    Found(
+        "On SQLite a retirement that failed before its commit left files with patients' values, and could not be tried "
+        "again because of them.",
+        "4d5532a",
+        "python -m pytest tests/services/test_retire_months.py -k 'commit or killed'",
+    ),
+    Found(
+        "Of an audit without any record, `audit verify` reported EMPTIED also if no checkpoint was signed by a trusted "
+        "key; the independent verifier did not.",
+        "2c3a540",
+        "python -m pytest tests/audit/test_signatures.py -k emptied",
+    ),
 )
