@@ -78,9 +78,11 @@ class PostgresAppender:
         columns = list(zip(*map(stored_row, rows), strict=True)) or [()] * len(AuditRow._fields)
         try:
             if signed:
-                await self._open().execute(SIGNED_INSERT, *columns, *zip(*signed, strict=True))
+                done = await self._open().execute(SIGNED_INSERT, *columns, *zip(*signed, strict=True))
             else:
-                await self._open().execute(INSERT, *columns)
+                done = await self._open().execute(INSERT, *columns)
+            if done != f"INSERT 0 {len(rows)}":  # a trigger can leave rows out
+                raise asyncpg.InterfaceError("rows were not inserted")
         except CONNECTION_ERRORS as error:
             raise DatabaseUnavailable from error
 

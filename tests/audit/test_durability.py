@@ -131,6 +131,33 @@ async def test_a_month_that_a_crash_would_empty_is_noticed(database: Database, o
             await connection.commit()
 
 
+@ON_POSTGRES
+async def test_a_record_that_a_trigger_leaves_out_is_not_acknowledged(
+    database: Database, open_writer: OpenWriter
+) -> None:
+    """The start refuses such a trigger; this one was created later."""
+    writer = await open_writer()
+    async with database.writing() as connection:
+        await connection.execute(
+            text("CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+        )
+        await connection.execute(
+            text(
+                "CREATE TRIGGER forget BEFORE INSERT ON audit_records FOR EACH ROW "
+                "WHEN (NEW.request_id = 'forgotten') EXECUTE FUNCTION forget()"
+            )
+        )
+    try:
+        with pytest.raises(AuditUnavailable):
+            await writer.write([score("forgotten")])
+        await writer.write([score("another")])
+    finally:
+        async with database.writing() as connection:
+            await connection.execute(text("DROP FUNCTION forget CASCADE"))
+    assert [row.request_id for row in await all_rows(database) if row.kind == "score"] == ["another"]
+    assert (await verified(database)).intact
+
+
 @ON_SQLITE
 async def test_an_embedded_database_that_does_not_wait_for_its_disk_is_left(
     database: Database, open_writer: OpenWriter
