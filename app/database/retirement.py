@@ -28,6 +28,13 @@ GUARDS_ON = {
 }
 
 
+async def keep_months(connection: AsyncConnection) -> None:
+    """No month leaves until the transaction ends. Must be its first statement: PostgreSQL detaches a partition also for
+    a transaction that sees the state before, and so no signature that the month was retired."""
+    if connection.dialect.name == "postgresql":
+        await connection.exec_driver_sql("LOCK TABLE ONLY audit_records IN ACCESS SHARE MODE")
+
+
 async def remove_months(
     connection: AsyncConnection, months: Sequence[str], moved: Mapping[int, RecordPosition]
 ) -> None:

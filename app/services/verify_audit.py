@@ -42,6 +42,7 @@ from app.database.records import (
     record_at,
     stream_chains,
 )
+from app.database.retirement import keep_months
 from app.database.schema_checks import check_schema
 from app.errors import CouldNotCheck, DatabaseNotReady
 from app.files import new_file
@@ -116,6 +117,7 @@ async def verify_database(
     keys = public_keys or trusted_keys(settings)
     signatures = SignatureLedger(by_id(keys), must_be_signed=bool(public_keys))
     async with database.reading() as connection:
+        await keep_months(connection)
         of_checkpoints = []
         if choice != "none":
             of_checkpoints = await _read_signatures(connection, stored, signatures, since_month)

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,13 +28,14 @@ from app.database.records import chain_heads, database_name
 from app.database.retirement import remove_months
 from app.database.schema_checks import check_schema
 from app.domain.card import ModelRef
-from app.errors import AlreadyServing, RetirementRefused
+from app.errors import AlreadyServing, DatabaseUnavailable, RetirementRefused
 from app.observability import make_metrics
 from app.runtime.checkpoints import Checkpoints
 from app.services import retire_months as retire_months_module
+from app.services import verify_audit as verify_audit_module
 from app.services.retire_months import Retirement, check_month, retire_months
 from app.services.signing_keys import rotate_signing_key
-from app.services.verify_audit import verify_database
+from app.services.verify_audit import Tampering, verify_database
 from app.settings import Settings, load_settings
 from tests.audit.both_verifiers import EXPORTS, TOOL, Auditor, crash, open_writer
 from tests.audit.recording import FACTS, score
@@ -160,6 +161,27 @@ async def test_a_retired_month_is_missed_by_nobody_and_its_archive_verifies(audi
     archive.write_text(archive.read_text().replace(",loopback,", ",somebody,", 1).replace(",tests,", ",somebody,", 1))
     archive.write_text(re.sub(r"(?m)^(2020-01,[^,]*,2,.*)\n", "", archive.read_text(), count=1))
     assert {kind for kind, _ in TOOL.verify(*tables, [audit.auditor.copy], keys, [archive])[2]} & {"GAP", "TRUNCATED"}
+
+
+@pytest.mark.req("REQ-155")
+async def test_a_month_that_is_retired_during_a_verification_is_not_missed_by_it(
+    audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL detaches a partition for transactions that began before, too."""
+    read = verify_audit_module._read_signatures
+
+    async def read_slowly(*arguments: Any) -> list[Tampering]:
+        monkeypatch.undo()
+        found = await read(*arguments)
+        with suppress(DatabaseUnavailable):
+            await audit.retire()
+        return found
+
+    monkeypatch.setattr(verify_audit_module, "_read_signatures", read_slowly)
+    found = await verify_database(audit.database.without_timeouts(), audit.settings, lambda *_: None)
+    assert (found.tampering, found.rows) == ((), ())
+    await audit.retire()
+    assert await audit.kinds() == set()
 
 
 @pytest.mark.req("REQ-155")
