@@ -191,7 +191,8 @@ async def _locate(connection: Connection, finding: ChainFinding) -> Tampering:
     row = await record_at(connection, RecordPosition(*chain, finding.seq))
     if row is not None:
         return Tampering(finding.damage, finding.detail, row.record_id, row.request_id, *chain, finding.seq)
-    before = await record_at(connection, RecordPosition(*chain, finding.seq - 1))
+    # Whatever number a damaged row holds, this does not overflow.
+    before = await record_at(connection, RecordPosition(*chain, finding.seq - 1)) if finding.seq > 1 else None
     detail = finding.detail + (f", after {_name(before)}" if before else "")
     return Tampering(finding.damage, detail, None, None, *chain, finding.seq)
 

@@ -107,6 +107,14 @@ async def test_an_identifier_in_another_spelling_is_found_by_both(auditor: Audit
         assert await found_by_both(auditor, base, tampered, as_owner=True), spell(UUID(int=10))
 
 
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("seq", [-(2**63), 0, 2**63 - 1])
+async def test_a_row_of_any_number_in_a_chain_that_cannot_be_read_is_found_by_both(auditor: Auditor, seq: int) -> None:
+    base = await read_stored(auditor.database)
+    odd = respelled(base.rows[0]._replace(seq=seq), "chain_id", str)
+    assert await found_by_both(auditor, base, base.without([], odd), as_owner=False)
+
+
 @pytest.mark.parametrize("name", ["request_id", "site", "version"])
 async def test_an_empty_text_where_the_payload_has_none_is_found_by_both(auditor: Auditor, name: str) -> None:
     """An export must not make them the same."""
