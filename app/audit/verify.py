@@ -27,11 +27,13 @@ from app.database.data_keys import StoredKey, erased_keys, keys_by_id
 from app.database.engine import Connection
 from app.database.keys import ApiKey, list_keys
 from app.database.records import AuditRow, ChainHead, RecordPosition, records_of_kind
+from app.database.tables import UNREADABLE_BYTES
 
 Json = dict[str, Any]
 CoveredHashes = dict[int, set[bytes]]  # what checkpoints say of a chain, by seq; two hashes at one seq contradict
 
 KEYS, ACTIVATIONS, DATA_KEYS = "api_keys", "activations", "data_keys"
+NO_BYTES = (None, UNREADABLE_BYTES)  # as PostgreSQL and as SQLite returns NULL
 CREATED_STEPS = ("created", "adopted")
 ACTIVATED_STEPS = ("activated", "adopted")  # records of other steps are older than the rows' references to records
 
@@ -324,7 +326,7 @@ def _compare_erasures(rows: Sequence[StoredKey], recorded: Mapping[str, Recorded
             yield RowFinding(RowDamageKind.ROW_GONE, *found, "its erasure has a record but is not in the table")
         elif change is None:
             yield RowFinding(RowDamageKind.NO_RECORD, *found, "no record says that this key was destroyed")
-        elif row.erased_at is None:
+        elif row.erased_at is None or row.owner is not None or row.wrapped not in NO_BYTES:
             detail = "the key is there again although it was destroyed: erase the patient once more"
             yield RowFinding(RowDamageKind.ROW_CHANGED, *found, detail)
 

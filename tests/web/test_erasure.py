@@ -387,6 +387,10 @@ def test_verification_finds_a_key_destroyed_without_a_record_and_one_that_came_b
     assert findings() == set()
     tamper(encrypted.settings, "UPDATE data_keys SET erased_at = NULL, owner = 'x' WHERE key_id = :key", key=named)
     assert findings() == {("ROW_CHANGED", "data_keys")}
+    again = "UPDATE data_keys SET owner = :owner, wrapped = :wrapped, erased_at = '2026' WHERE key_id = :key"
+    for owner, wrapped in (("x", None), (None, b"x")):  # with the time at which it was destroyed
+        tamper(encrypted.settings, again, key=named, owner=owner, wrapped=wrapped)
+        assert findings() == {("ROW_CHANGED", "data_keys")}
     tamper(encrypted.settings, "DELETE FROM data_keys WHERE key_id = :key", key=named)
     assert findings() == {("ROW_GONE", "data_keys")}
     tamper(encrypted.settings, "INSERT INTO data_keys (key_id, erased_at) VALUES (:key, '2026')", key=named)
