@@ -549,14 +549,14 @@ def main():
     try:
         keys = Keys(given.public_key) if given.public_key else None
         count, chains, problems, remarks = verify(given.audit, given.signed, given.checkpoint, keys, given.archive)
-    except Exception as error:
+        for words in remarks:
+            say(f"remark: {words}")
+        for kind, words in problems:
+            say(f"{kind}: {words}")
+        say(f"{count} records in {chains} chains: {'damaged' if problems else 'intact'}")
+    except Exception as error:  # also of printing, which must not look like damage
         say(f"Could not check: {error}", sys.stderr)
         return 2
-    for words in remarks:
-        say(f"remark: {words}")
-    for kind, words in problems:
-        say(f"{kind}: {words}")
-    say(f"{count} records in {chains} chains: {'damaged' if problems else 'intact'}")
     return 1 if problems else 0
 
 

@@ -31,6 +31,7 @@ from tests.documents import ROOT
 
 pytestmark = pytest.mark.anyio
 TOOL = ROOT / "tools" / "verify_audit.py"
+FULL = Path("/dev/full")  # a disk without space
 
 
 @pytest.fixture
@@ -90,6 +91,18 @@ async def test_a_text_of_the_database_is_printed_on_one_line(auditor: Auditor) -
     assert remark.startswith("remark: chain ")
     assert r"of writer \x1b[2J\n999 records in 9 chains: intact\n in the table" in damage
     assert verdict.endswith("chains: damaged")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+async def test_a_result_that_cannot_be_printed_is_not_one_of_damage(auditor: Auditor) -> None:
+    audit, _ = await auditor.tables()
+    with FULL.open("w") as full:
+        done = subprocess.run(  # noqa: S603 - our own tool
+            [sys.executable, "-u", str(TOOL), str(audit)], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("Could not check: ")
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
