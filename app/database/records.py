@@ -3,22 +3,24 @@
 The audit writer adds its rows with an appender (`appender.py`), on a connection of its own.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, case, insert, select, text, tuple_
+from sqlalchemy import ColumnElement, Select, and_, case, insert, select, text, tuple_, type_coerce
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.database.stored_payload import deflate
-from app.database.tables import UNREADABLE_BYTES, audit_records
+from app.database.stored_payload import MOST_BYTES, deflate, inflate
+from app.database.tables import UNREADABLE_BYTES, BytesColumn, audit_records
 from app.errors import DatabaseUnavailable
 
 STREAM_ROWS = 100  # rows in memory while streaming: 0.3 MB of single scores, at most 30 MB of blocks
 
 ROWS = select(audit_records)
+STORED = select(*(type_coerce(each, BytesColumn) if each.name == "payload" else each for each in audit_records.c))
 BY_TIME = (audit_records.c.at, audit_records.c.record_id)
 _before = audit_records.alias("before")
 _seq = audit_records.c.seq
@@ -151,9 +153,10 @@ async def stream_records(
 async def stream_chains(connection: AsyncConnection, since_month: str = "") -> AsyncIterator[list[AuditRow]]:
     """Every row, chain by chain, each chain in the order in which it was linked, page by page."""
     column = audit_records.c
-    query = ROWS.where(column.month >= since_month).order_by(column.month, column.chain_id, column.seq)
+    query = STORED.where(column.month >= since_month).order_by(column.month, column.chain_id, column.seq)
     async for page in _pages(connection, query):
-        yield [AuditRow(*row) for row in page]
+        for rows in _inflated(page):
+            yield rows
 
 
 async def stream_month(connection: AsyncConnection, month: str) -> AsyncIterator[list[AuditRow]]:
@@ -210,6 +213,20 @@ async def _pages(connection: AsyncConnection, query: Select[Any]) -> AsyncIterat
     async with connection.stream(query.execution_options(yield_per=STREAM_ROWS)) as rows:
         async for page in rows.partitions():  # one task switch per page, not per row
             yield page
+
+
+def _inflated(stored: Sequence[Any]) -> Iterator[list[AuditRow]]:
+    """In parts: whoever may add records can add a page of payloads of the largest size, each stored in little."""
+    rows: list[AuditRow] = []
+    size = 0
+    for row in starmap(AuditRow, stored):
+        rows.append(row._replace(payload=inflate(row.payload)))
+        size += len(rows[-1].payload)
+        if size >= MOST_BYTES:
+            yield rows
+            rows, size = [], 0
+    if rows:
+        yield rows
 
 
 def _linked(row: Iterable[Any]) -> LinkedRow:

@@ -5,7 +5,7 @@ import sys
 import zlib
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -15,7 +15,7 @@ from app.audit.lookup import as_dicts
 from app.audit.records import MAX_DEPTH, NewRecord, Record, encode
 from app.clock import month_of, utc_now
 from app.database.engine import Database
-from app.database.records import AuditRow, LinkedRow, add_records
+from app.database.records import AuditRow, LinkedRow, add_records, stream_chains
 from app.database.stored_payload import MOST_BYTES, inflate
 from app.settings import Settings
 from tests.audit.both_verifiers import TOOL, Auditor, open_writer
@@ -232,6 +232,17 @@ def test_both_inflate_as_much(length: int, is_payload: bool) -> None:
     stored += stream.compress(bytes(length % (1 << 20))) + stream.flush()
     for inflated in (inflate(stored), TOOL.inflated(stored)):
         assert (len(inflated), inflated != stored) == (length if is_payload else len(stored), is_payload)
+
+
+@pytest.mark.anyio
+async def test_a_page_of_large_payloads_is_read_in_parts(database: Database) -> None:
+    """Each is stored in little, so the service's login may add many."""
+    large = [GOOD._replace(record_id=uuid4(), payload=GOOD.payload.ljust(MOST_BYTES // 2)) for _ in range(3)]
+    rows, _ = link(FIRST, large)
+    async with database.writing() as connection:
+        await add_records(connection, rows)
+    async with database.reading() as connection:
+        assert [len(part) async for part in stream_chains(connection)] == [2, 1]
 
 
 def test_both_take_a_plain_payload_as_it_is() -> None:
