@@ -183,6 +183,15 @@ async def check_schema(connection: AsyncConnection) -> None:
     await connection.run_sync(_check_schema)
 
 
+async def check_indexes_content(connection: AsyncConnection) -> None:
+    """Raises `DatabaseNotReady` if an index of SQLite lacks rows, which whoever can write its schema can arrange: what
+    is searched by that index is then not found. Reads the whole file."""
+    if connection.dialect.name == "sqlite":
+        problem = await connection.scalar(text("PRAGMA integrity_check(1)"))
+        if problem != "ok":
+            raise DatabaseNotReady(f"The SQLite file is damaged: {problem}.")
+
+
 def _check_schema(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         _check_durability(connection)

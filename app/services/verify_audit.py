@@ -43,7 +43,7 @@ from app.database.records import (
     stream_chains,
 )
 from app.database.retirement import keep_months
-from app.database.schema_checks import check_schema
+from app.database.schema_checks import check_indexes_content, check_schema
 from app.errors import CouldNotCheck, DatabaseNotReady
 from app.files import new_file
 from app.observability import describe_failure
@@ -212,6 +212,7 @@ async def _check_guards(database: Database) -> list[Tampering]:
     async with database.reading() as connection:
         try:
             await check_schema(connection)
+            await check_indexes_content(connection)
         except DatabaseNotReady as error:
             return [Tampering(DamageKind.UNGUARDED, str(error).rstrip("."))]
     return []

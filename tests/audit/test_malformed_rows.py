@@ -1,8 +1,10 @@
 """Rows that no program of ours writes: both verifiers name them, and print no control character from them."""
 
 import random
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -10,9 +12,13 @@ from uuid import UUID
 import pytest
 
 from app.audit.chain import link
+from app.audit.lookup import find_records
 from app.audit.records import encode
 from app.clock import parse_timestamp
-from app.database.engine import Database
+from app.database.engine import Database, open_database
+from app.database.records import Filter
+from app.database.sqlite import FILE_NAME
+from app.services.verify_audit import verify_audit
 from app.settings import Settings
 from tests.audit.both_verifiers import Auditor, Findings, fill
 from tests.audit.recording import score
@@ -126,6 +132,25 @@ async def test_a_row_of_any_number_in_a_chain_that_cannot_be_read_is_found_by_bo
     base = await read_stored(auditor.database)
     odd = respelled(base.rows[0]._replace(seq=seq), "chain_id", str)
     assert await found_by_both(auditor, base, base.without([], odd), as_owner=False)
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+async def test_an_index_that_hides_a_record_is_found(auditor: Auditor) -> None:
+    """Its definition looks right, so only its content shows it."""
+    with closing(sqlite3.connect(auditor.settings.data_dir / FILE_NAME, isolation_level=None)) as connection:
+        [sql] = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'audit_records_request'").fetchone()
+        connection.execute("DROP INDEX audit_records_request")
+        connection.execute(f"{sql} WHERE request_id <> 'request-1'")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'audit_records_request'", [sql])
+    database = open_database(auditor.settings)
+    async with database.reading() as connection:
+        assert (await find_records(connection, Filter(request_id="request-1"))).records == []
+    await database.close()
+    found = await verify_audit(auditor.settings, lambda *_: None)
+    assert [(each.damage, each.detail) for each in found.tampering] == [
+        ("UNGUARDED", "The SQLite file is damaged: row 1 missing from index audit_records_request")
+    ]
 
 
 @pytest.mark.parametrize("name", ["request_id", "site", "version"])
