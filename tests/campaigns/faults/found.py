@@ -314,4 +314,45 @@ FOUND = (
         "2c3a540",
         "python -m pytest tests/audit/test_signatures.py -k emptied",
     ),
+    Found(
+        "On PostgreSQL a record that a trigger left out, created by the owner of the table while the service ran, was "
+        "acknowledged.",
+        "9df1b1b",
+        "python -m pytest tests/audit/test_durability.py -k leaves_out",
+    ),
+    Found(
+        "A verification on PostgreSQL during which a month was retired reported the chains of the month as VANISHED. A "
+        "false alarm; nothing was lost.",
+        "c1579f7",
+        "python -m pytest tests/services/test_retire_months.py -k during",
+    ),
+    Found(
+        "On SQLite a row with the smallest number that there is, in a chain whose id cannot be read, stopped "
+        "`audit verify`; the independent verifier named it.",
+        "8b8dc63",
+        "python -m pytest tests/audit/test_malformed_rows.py -k any_number",
+    ),
+    Found(
+        "`audit verify` did not report a data key that was destroyed and put back if the time of its erasure was still "
+        "there.",
+        "38a2e22",
+        "python -m pytest tests/web/test_erasure.py -k came_back",
+    ),
+    Found(
+        "The independent verifier exited with 1, which means damage, if it could not print what it found.",
+        "0f3523e",
+        "python -m pytest tests/audit/test_malformed_rows.py -k cannot_be_printed",
+    ),
+    Found(
+        "`audit verify` inflated a hundred payloads at a time: 25 of the largest size, which the service's login may "
+        "add in 2 MB, took 2 GB of memory.",
+        "1c39558",
+        "python -m pytest tests/audit/test_payload_agreement.py -k parts",
+    ),
+    Found(
+        "Whoever could write the SQLite file could take a record out of the index by which it is searched: `audit "
+        "show` did not find it, and `audit verify` reported nothing.",
+        "fa79440",
+        "python -m pytest tests/audit/test_malformed_rows.py -k hides",
+    ),
 )
