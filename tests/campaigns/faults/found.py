@@ -314,4 +314,10 @@ FOUND = (
         "2c3a540",
         "python -m pytest tests/audit/test_signatures.py -k emptied",
     ),
+    Found(
+        "Connections that had ended stayed in memory until the garbage collector ran: after five cycles of 1,000 slow "
+        "sockets +69 MB where 50 are allowed. Measured from before the first cycle, not from before each, since 3c3c8f0.",
+        "c531237",
+        "python -m pytest tests/web/test_connections.py -k freed",
+    ),
 )
