@@ -118,6 +118,15 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._answering is not None:
             self._answering.disconnected = True  # otherwise its response would be a failed write
         super().connection_lost(exc)
+        self._release()
+
+    def _release(self) -> None:
+        """All of these refer to the protocol. Without them an ended connection is freed at once; with them it stays
+        until the garbage collector runs: slow clients that come back again and again would occupy more each time."""
+        self._phase = Phase.REFUSED
+        self._unset_keepalive_if_required()  # uvicorn leaves it for 75 s if the client reset the connection
+        self.pipeline.clear()
+        self.scope = self.flow = self.cycle = self._answering = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
         if self._phase is Phase.REFUSED:
