@@ -40,7 +40,7 @@ PER_SECOND = 100  # refusals of one caller, or of all anonymous callers together
 BURST = 100  # after a quiet second so many leave at once
 MIN_LONG_DELAY_SECONDS, MAX_DELAY_SECONDS = 1.0, 2.0
 RUNTIME = "runtime"  # in the state
-IN_FLIGHT = "in_flight"  # in the state: the caller whose request is counted
+IN_FLIGHT = "in_flight"  # in the state: the caller, and as how many its request is counted
 THROTTLED_SECONDS = "throttled_seconds"  # in the scope: how long the response waited, which is not processing time
 
 bearer = HTTPBearer(
@@ -172,12 +172,24 @@ async def refuse_ended_credential(request: Request) -> None:
         raise ProblemException(problems.NO_CREDENTIAL)
 
 
+def count_measurements(request: Request, number: int) -> None:
+    """Each of them waits for its score and its record by itself, so each counts as a request in flight."""
+    state = request.scope["state"]
+    if number > 1 and IN_FLIGHT in state:  # it is not there without a credential
+        _count_in_flight(runtime_of(request.scope), state["principal"].name, number - 1, state)
+
+
 def _limit(runtime: Runtime, name: str, state: dict[str, Any]) -> None:
     if over := runtime.limiter.take(name):
         raise _over_rate(over)
-    if not runtime.in_flight.begin(name):
+    _count_in_flight(runtime, name, 1, state)
+
+
+def _count_in_flight(runtime: Runtime, name: str, more: int, state: dict[str, Any]) -> None:
+    if not runtime.in_flight.begin(name, more):
         raise ProblemException(problems.OVER_RATE, detail=TOO_MANY_IN_FLIGHT)
-    state[IN_FLIGHT] = name  # until the response was sent, see `middleware`
+    _, before = state.get(IN_FLIGHT, (name, 0))
+    state[IN_FLIGHT] = name, before + more  # until the response was sent, see `middleware`
 
 
 def _refuse_credential(
