@@ -25,6 +25,7 @@ from app.observability import describe_failure
 from app.settings import Settings, is_loopback
 
 OK = 200
+OTHER_ROLES = "Other roles have rights on the audit's tables, or run code in our database: see the log."
 OWNER_LOGIN = (
     "NORMALCY_ALLOW_OWNER_LOGIN is true: whoever takes over the service can change and remove records, keys and "
     "activations, and only a checkpoint stored elsewhere will show it."
@@ -181,11 +182,11 @@ def _owner_login(rights: LoginRights) -> tuple[dict[str, str], ...]:
 
 
 def _other_roles(rights: LoginRights) -> tuple[dict[str, str], ...]:
+    """Named in the log only, because readiness needs no credential."""
     if not rights.of_others:
         return ()
-    roles = _listed(rights.of_others)
-    structlog.get_logger("start").warning("rights of other roles", roles=roles)
-    return ({"code": "rights_of_other_roles", "message": f"Other roles have rights on the audit's tables: {roles}."},)
+    structlog.get_logger("start").warning("rights of other roles", roles=_listed(rights.of_others))
+    return ({"code": "rights_of_other_roles", "message": OTHER_ROLES},)
 
 
 def _listed(reasons: tuple[str, ...]) -> str:

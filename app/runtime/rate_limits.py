@@ -14,7 +14,7 @@ from typing import NamedTuple
 from app.database.keys import key_id_of
 
 MAX_TRACKED = 10_000  # callers, or credentials that were refused
-MAX_IN_FLIGHT = 256  # requests of one caller: half of what may wait to be scored, or for their records
+MAX_IN_FLIGHT = 256  # of one caller: half of the measurements that may wait to be scored, or for their records
 MAX_FAILURES = 20  # of one credential from one address within the lock-out's time
 LOCK_OUT_SECONDS = 60.0
 ROUNDING = 1e-6  # tokens
@@ -54,23 +54,24 @@ class RateLimiter:
 
 
 class InFlight:
-    """Requests that are being answered. One caller alone, at whatever rate, cannot fill the queues that all share."""
+    """Requests that are being answered; one with several measurements counts as so many. One caller alone, at whatever
+    rate, cannot fill the queues that all share."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
-    def begin(self, name: str) -> bool:
-        """Whether the caller may have one more."""
-        count = self._counts.get(name, 0)
-        if count >= MAX_IN_FLIGHT:
+    def begin(self, name: str, more: int = 1) -> bool:
+        """Whether the caller may have so many more."""
+        count = self._counts.get(name, 0) + more
+        if count > MAX_IN_FLIGHT:
             return False
-        self._counts[name] = count + 1
+        self._counts[name] = count
         return True
 
-    def end(self, name: str) -> None:
+    def end(self, name: str, number: int = 1) -> None:
         count = self._counts.pop(name)
-        if count > 1:
-            self._counts[name] = count - 1
+        if count > number:
+            self._counts[name] = count - number
 
 
 class LockOuts:

@@ -4,7 +4,6 @@ One of the pictures, how sure the model is over age and body size, is also drawn
 nothing is recorded.
 """
 
-import asyncio
 from dataclasses import dataclass
 
 from app.charts import card as card_charts
@@ -34,12 +33,11 @@ class CardForPeople:
     pictures: dict[str, str]  # SVG by the name in the text
 
 
-async def describe_card(runtime: Runtime, request_id: str, model: LoadedModel, style: ChartStyle) -> CardForPeople:
-    deadline = asyncio.get_running_loop().time() + runtime.settings.audit_budget_seconds
-    pictures = await runtime.drawing.run(lambda: card_pictures(model, style), deadline)
+async def describe_card(runtime: Runtime, caller: Caller, model: LoadedModel, style: ChartStyle) -> CardForPeople:
+    pictures = await runtime.drawing.run(caller.principal, lambda: card_pictures(model, style), caller.deadline)
     gates = calibration_gates(model.card.calibration)
     text = card_markdown(model.card, gates, pictures)
-    history = history_markdown(model.ref.version, await _history(runtime, request_id, model.ref.site))
+    history = history_markdown(model.ref.version, await _history(runtime, caller.request_id, model.ref.site))
     return CardForPeople(f"{text}\n{history}", pictures)
 
 
@@ -72,8 +70,9 @@ async def draw_map(
 ) -> ReliabilityMap:
     """The data with the picture."""
     model = await find_model(runtime, caller, site, version)
-    data = await runtime.drawing.run(lambda: map_data(model, sex, diameter_mm), caller.deadline)
-    picture = await runtime.drawing.run(lambda: card_charts.draw_reliability_map(data, style), caller.deadline)
+    name, deadline = caller.principal, caller.deadline
+    data = await runtime.drawing.run(name, lambda: map_data(model, sex, diameter_mm), deadline)
+    picture = await runtime.drawing.run(name, lambda: card_charts.draw_reliability_map(data, style), deadline)
     return ReliabilityMap(
         request_id=caller.request_id,
         site=model.ref.site,
@@ -98,10 +97,11 @@ async def draw_map_picture(
 ) -> bytes:
     """The picture alone: SVG, or PNG with so many pixels for each unit of length."""
     model = await find_model(runtime, caller, site, version)
+    name, deadline = caller.principal, caller.deadline
     svg = await runtime.drawing.run(
-        lambda: card_charts.draw_reliability_map(map_data(model, sex, diameter_mm), style), caller.deadline
+        name, lambda: card_charts.draw_reliability_map(map_data(model, sex, diameter_mm), style), deadline
     )
-    return svg.encode() if scale is None else await runtime.rasteriser.png(svg, scale, caller.deadline)
+    return svg.encode() if scale is None else await runtime.rasteriser.png(name, svg, scale, deadline)
 
 
 def map_data(model: LoadedModel, sex: Sex, diameter_mm: float | None = None) -> card_charts.MapData:

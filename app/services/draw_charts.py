@@ -98,7 +98,7 @@ async def draw_chart(
     """All data, with all pictures."""
     now = runtime.clock()
     chart = await _score(runtime, caller, site, request, now)
-    response = await runtime.drawing.run(lambda: _response(chart, style), caller.deadline)
+    response = await runtime.drawing.run(caller.principal, lambda: _response(chart, style), caller.deadline)
     await _record(runtime, caller, chart, now)
     return response
 
@@ -116,8 +116,11 @@ async def draw_picture(
     _check_drawable(request, picture)
     now = runtime.clock()
     chart = await _score(runtime, caller, site, request, now)
-    svg = await runtime.drawing.run(lambda: _picture(chart, picture, style), caller.deadline)
-    drawn = svg.encode() if scale is None else await runtime.rasteriser.png(svg, scale, caller.deadline)
+    svg = await runtime.drawing.run(caller.principal, lambda: _picture(chart, picture, style), caller.deadline)
+    if scale is None:
+        drawn = svg.encode()
+    else:
+        drawn = await runtime.rasteriser.png(caller.principal, svg, scale, caller.deadline)
     await _record(runtime, caller, chart, now)
     return drawn
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from fastapi import Request
 
 SVG, PNG = "image/svg+xml", "image/png"
+MAX_ELEMENTS = 32  # of a list in a header; browsers send ten at most, and anybody can send thousands
 
 
 ANYTHING = "*/*"
@@ -24,11 +25,16 @@ def accepts_gzip(request: Request) -> bool:
     return accepted.get("gzip", accepted.get("*", 0.0)) > 0
 
 
+def elements(text: str, separator: str = ",") -> list[str]:
+    """Those of a list; what is beyond the limit is ignored."""
+    return text.split(separator, MAX_ELEMENTS)[:MAX_ELEMENTS]
+
+
 def _ranges(header: str) -> list[tuple[str, float]]:
     """(media range, weight) of each element; an unreadable weight counts as 0."""
     found = []
-    for element in header.split(","):
-        media, *parameters = (part.strip().lower() for part in element.split(";"))
+    for element in elements(header):
+        media, *parameters = (part.strip().lower() for part in elements(element, ";"))
         weights = [part[2:] for part in parameters if part.startswith("q=")]
         found.append((media, _number(weights[0]) if weights else 1.0))
     return found

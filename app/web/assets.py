@@ -15,7 +15,7 @@ from importlib.resources.abc import Traversable
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.web.accept import accepts_gzip
+from app.web.accept import accepts_gzip, elements
 
 MEDIA_TYPES = {
     ".css": "text/css",
@@ -50,7 +50,7 @@ class Asset:
 
     def _is_current_in(self, copies: str) -> bool:
         """`copies`: the value of If-None-Match, `*` or a list of ETags, of which none of ours contains a comma."""
-        return any(copy.strip() in ("*", self.etag, f"W/{self.etag}") for copy in copies.split(","))
+        return any(copy.strip() in ("*", self.etag, f"W/{self.etag}") for copy in elements(copies))
 
 
 def make_asset(content: bytes, suffix: str) -> Asset:

@@ -6,6 +6,7 @@ The text of an error may contain what the caller sent, so it never leaves the se
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, get_args
 
 import structlog
@@ -32,6 +33,7 @@ from app.web.security import current_caller, runtime_of, throttle
 RETRY_SECONDS = "1"
 HTML = "text/html"
 NOT_FOUND = "# Not found\n\nThere is no page at this address. [The calculator]({root}) · [The guide]({root}guide)\n"
+DEEPEST = 8  # slashes in the address of a page; ours have four at most, and each makes every link of the page longer
 NOT_FOUND_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'"
 
 PROBLEM_OF: Mapping[type[NormalcyError], ProblemKind] = {
@@ -172,12 +174,17 @@ def _response(request: Request, error: ProblemException) -> Response:
     """problem+json, but a page for a person who followed a wrong link or mistyped the address of a page."""
     scope = request.scope
     path = scope["path"].removeprefix(scope.get("root_path", ""))
-    is_page = error.problem is problems.UNKNOWN_ROUTE and not path.startswith("/v1/")
+    slashes = path.count("/")
+    is_page = error.problem is problems.UNKNOWN_ROUTE and not path.startswith("/v1/") and slashes <= DEEPEST
     if not is_page or preferred(request, (MEDIA_TYPE, HTML)) != HTML:
         return problem_response(error, request.state.request_id)
-    root = "../" * (path.count("/") - 1) or "./"
-    page = markdown_page.render(NOT_FOUND.format(root=root), "Normalcy: not found", root)
-    return HTMLResponse(page, error.problem.status, {"Content-Security-Policy": NOT_FOUND_POLICY, "Vary": "Accept"})
+    headers = {"Content-Security-Policy": NOT_FOUND_POLICY, "Vary": "Accept"}
+    return HTMLResponse(_not_found_page("../" * (slashes - 1) or "./"), error.problem.status, headers)
+
+
+@cache
+def _not_found_page(root: str) -> str:
+    return markdown_page.render(NOT_FOUND.format(root=root), "Normalcy: not found", root)
 
 
 def _refusal_record(request: Request, error: ProblemException) -> NewRecord:

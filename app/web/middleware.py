@@ -107,8 +107,8 @@ class RequestContext:
                 response = problem_response(ProblemException(problems.DEFECT), request_id.decode())
                 await response(scope, receive, send_with_headers)
         finally:
-            if (caller := scope["state"].get(IN_FLIGHT)) is not None:
-                runtime.in_flight.end(caller)
+            if (begun := scope["state"].get(IN_FLIGHT)) is not None:
+                runtime.in_flight.end(*begun)
             seconds = time.perf_counter() - began - scope.get(THROTTLED_SECONDS, 0.0)
             _count(runtime.metrics, scope, status, seconds)
 

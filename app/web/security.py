@@ -40,7 +40,9 @@ PER_SECOND = 100  # refusals of one caller, or of all anonymous callers together
 BURST = 100  # after a quiet second so many leave at once
 MIN_LONG_DELAY_SECONDS, MAX_DELAY_SECONDS = 1.0, 2.0
 RUNTIME = "runtime"  # in the state
-IN_FLIGHT = "in_flight"  # in the state: the caller whose request is counted
+IN_FLIGHT = "in_flight"  # in the state: the caller, and as how many its request is counted
+WAITED_SECONDS = "waited_seconds"  # in the state: for the keys of an issuer, which may take two seconds
+LEAST_BUDGET_SECONDS = 0.4  # for a record, after that: a 503 leaves within 2.5 s
 THROTTLED_SECONDS = "throttled_seconds"  # in the scope: how long the response waited, which is not processing time
 
 bearer = HTTPBearer(
@@ -90,9 +92,11 @@ async def current_caller(
     request: Request, runtime: RuntimeDep, principal: Annotated[Principal, Security(authorize)]
 ) -> Caller:
     """The caller as services and the audit need it. The time allowed for the audit record starts here, when the whole
-    request has arrived."""
-    deadline = asyncio.get_running_loop().time() + runtime.settings.audit_budget_seconds
-    return Caller(principal.name, request.scope["state"]["request_id"], request.scope["route"].path, deadline)
+    request has arrived, and is shorter if the request has waited before."""
+    state, allowed = request.scope["state"], runtime.settings.audit_budget_seconds
+    budget = max(allowed - state.get(WAITED_SECONDS, 0.0), min(allowed, LEAST_BUDGET_SECONDS))
+    deadline = asyncio.get_running_loop().time() + budget
+    return Caller(principal.name, state["request_id"], request.scope["route"].path, deadline)
 
 
 def access_check(dependant: Dependant) -> Dependant:
@@ -145,7 +149,9 @@ async def _admit(
         _refuse_foreign_host(request.scope, runtime.settings.host)
         principal = LOOPBACK if is_loopback(runtime.settings.host) else ANONYMOUS
     elif required and credentials is not None:
+        began = asyncio.get_running_loop().time()
         found = await authenticator.find(credentials.credentials.strip(), runtime.clock())
+        state[WAITED_SECONDS] = asyncio.get_running_loop().time() - began
         if isinstance(found, Credential):
             principal, credential = found.principal, found
         else:
@@ -172,12 +178,24 @@ async def refuse_ended_credential(request: Request) -> None:
         raise ProblemException(problems.NO_CREDENTIAL)
 
 
+def count_measurements(request: Request, number: int) -> None:
+    """Each of them waits for its score and its record by itself, so each counts as a request in flight."""
+    state = request.scope["state"]
+    if number > 1 and IN_FLIGHT in state:  # it is not there without a credential
+        _count_in_flight(runtime_of(request.scope), state["principal"].name, number - 1, state)
+
+
 def _limit(runtime: Runtime, name: str, state: dict[str, Any]) -> None:
     if over := runtime.limiter.take(name):
         raise _over_rate(over)
-    if not runtime.in_flight.begin(name):
+    _count_in_flight(runtime, name, 1, state)
+
+
+def _count_in_flight(runtime: Runtime, name: str, more: int, state: dict[str, Any]) -> None:
+    if not runtime.in_flight.begin(name, more):
         raise ProblemException(problems.OVER_RATE, detail=TOO_MANY_IN_FLIGHT)
-    state[IN_FLIGHT] = name  # until the response was sent, see `middleware`
+    _, before = state.get(IN_FLIGHT, (name, 0))
+    state[IN_FLIGHT] = name, before + more  # until the response was sent, see `middleware`
 
 
 def _refuse_credential(

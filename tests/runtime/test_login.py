@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from structlog.testing import capture_logs
 
 from app.database.migrate import upgrade
 from app.errors import DatabaseNotReady
@@ -87,13 +88,16 @@ async def test_a_service_login_that_was_given_more_is_refused(
 def test_rights_of_other_roles_warn(settings: Settings, models: Path, server: PostgresServer) -> None:
     with (
         given(server, settings, "GRANT SELECT ON activations TO PUBLIC", "REVOKE SELECT ON activations FROM PUBLIC"),
+        capture_logs() as logs,
         serving(settings, models) as running,
     ):
         ready = running.client.get("/health/ready")
     assert ready.status_code == 200
     [warning] = ready.json()["warnings"]
     assert warning["code"] == "rights_of_other_roles"
-    assert "PUBLIC has SELECT on the table activations" in warning["message"]
+    assert "PUBLIC" not in warning["message"]  # anybody may read it
+    [logged] = [log for log in logs if log["event"] == "rights of other roles"]
+    assert "PUBLIC has SELECT on the table activations" in logged["roles"]
 
 
 @pytest.mark.postgres

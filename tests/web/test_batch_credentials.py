@@ -82,7 +82,7 @@ def wait_for_a_slot(running: Running) -> None:
     """Until the service has read the headers, and so has accepted the credential."""
 
     async def wait() -> None:
-        while not running.runtime.batches._in_progress:
+        while not running.runtime.batches.slots.taken:
             await asyncio.sleep(0.01)
 
     running.inside(wait())

@@ -14,13 +14,14 @@ import httpx
 import pytest
 
 from app.audit.blocks import expand
-from app.runtime.workers import SLOTS, SLOTS_OF_ONE_CALLER
+from app.runtime.workers import SLOTS
 from app.services import score_batch
 from app.services.score_block import score_block
 from app.settings import Settings
 from tests.web.serving import Running, bearer, create_key, serving
 from tests.web.test_batch import BATCH, ITEM, JSON, lines
 
+SLOTS_OF_ONE_CALLER = SLOTS // 2
 WAIT_SECONDS = 30
 
 
@@ -69,7 +70,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def in_progress(running: Running) -> int:
-    return running.runtime.batches._in_progress.total()
+    return running.runtime.batches.slots.taken.total()
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,10 @@ from app.runtime import rate_limits
 from app.runtime.rate_limits import MAX_FAILURES
 from app.settings import Settings
 from app.web import security
-from tests.web.serving import Running, bearer, create_key, serving
+from tests.web.serving import MAN, READING, Running, bearer, create_key, serving
 from tests.web.test_batch_slots import Stream, wait_until
+
+READING_OF_A_VISIT = {"age_years": 50, "height_cm": 176, "weight_kg": 84, "diameter_mm": 40}
 
 
 def slowly(settings: Settings, burst: int) -> Settings:
@@ -73,6 +76,34 @@ def test_a_caller_with_too_many_requests_in_flight_is_refused_until_some_have_en
         wait_until(lambda: not running.runtime.in_flight._counts)
         assert running.score(headers=bearer(busy)).status_code == 200
         assert running.client.get("/v1/sites", headers=bearer(busy)).status_code == 403  # and a refusal ends too
+        wait_until(lambda: not running.runtime.in_flight._counts)
+
+
+@pytest.mark.req("REQ-103")
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/studies/score", {**MAN, "measurements": [{"site": site, "diameter_mm": 36} for site in ("SoV", "AA")]}),
+        ("/v1/sites/SoV/chart", {**READING, "visits": [READING_OF_A_VISIT]}),
+    ],
+    ids=["study", "chart"],
+)
+def test_each_measurement_of_a_request_counts_as_one_in_flight(
+    settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(rate_limits, "MAX_IN_FLIGHT", 2)
+    key = create_key(settings, ["score"])
+    with serving(settings, models_dir) as running:
+        for _ in range(2):
+            assert running.score(body, path, headers=bearer(key)).status_code == 200
+        stream = Stream(running, key)
+        stream.score()
+        assert running.score(headers=bearer(key)).status_code == 200
+        refused = running.score(body, path, headers=bearer(key))
+        assert (refused.status_code, refused.json()["detail"]) == (429, security.TOO_MANY_IN_FLIGHT)
+        stream.end()
+        wait_until(lambda: not running.runtime.in_flight._counts)
+        assert running.score(body, path, headers=bearer(key)).status_code == 200
         wait_until(lambda: not running.runtime.in_flight._counts)
 
 

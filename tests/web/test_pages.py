@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from app.schemas.problem import MEDIA_TYPE
+from app.web.error_handlers import DEEPEST
 from tests.web.browsing import OpenPage, opened
 from tests.web.serving import Running
 
@@ -117,3 +119,12 @@ def test_a_person_at_a_wrong_address_gets_a_page_and_a_program_a_problem(shared:
         assert shared.client.get(path, headers=browser).status_code == 200, path
     api = shared.client.get("/v1/nothing", headers=browser)
     assert api.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.req("REQ-095")
+def test_an_address_of_many_slashes_gets_no_page(shared: Running) -> None:
+    """Anybody may send it, and its page would have some 200 kB, because every link leads back up from there."""
+    for slashes, media_type in ((DEEPEST, "text/html"), (DEEPEST + 1, MEDIA_TYPE), (7000, MEDIA_TYPE)):
+        answer = shared.client.get("/a" * slashes, headers={"Accept": "text/html"})
+        assert (answer.status_code, len(answer.content) < 1500) == (404, True), slashes
+        assert answer.headers["content-type"].startswith(media_type)

@@ -1,3 +1,4 @@
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -8,6 +9,12 @@ import pytest
 
 from app.errors import InvalidSettings
 from app.runtime import issuer_keys, used_tokens
+from app.runtime.credentials import Caller
+from app.runtime.issuers import Issuer
+from app.runtime.runtime import Runtime
+from app.schemas.answers import ScoreResponse
+from app.schemas.requests import SiteRequest
+from app.services import score_measurements
 from app.settings import Settings
 from tests.issuers import NAME, OTHER_RSA_KEY, KeyServer, forged, issuers_file, key_server, key_set, token
 from tests.web.serving import Running, bearer, create_key, serving
@@ -96,6 +103,30 @@ def test_new_keys_of_an_issuer_are_found_and_old_ones_forgotten(
         [warning] = running.client.get("/health/ready").json()["warnings"]
         assert warning["code"] == "issuer_keys_not_read"
         assert "login.example" not in json.dumps(warning)
+
+
+def test_the_wait_for_the_keys_of_an_issuer_is_part_of_the_time_that_a_request_may_take(
+    settings: Settings, models_dir: Path, keys: KeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[float] = []  # of the time for the record, of each request
+    score, read = score_measurements.score_measurement, issuer_keys._content
+
+    async def noting(runtime: Runtime, caller: Caller, request: SiteRequest) -> ScoreResponse:
+        left.append(caller.deadline - asyncio.get_running_loop().time())
+        return await score(runtime, caller, request)
+
+    def slowly(issuer: Issuer) -> bytes:
+        time.sleep(1.0)
+        return read(issuer)
+
+    monkeypatch.setattr(score_measurements, "score_measurement", noting)
+    monkeypatch.setattr(issuer_keys, "MIN_SECONDS_BETWEEN", 0.0)
+    with serving(with_issuer(settings, f'jwks_url = "{keys.url}"'), models_dir) as running:
+        monkeypatch.setattr(issuer_keys, "_content", slowly)
+        keys.content = key_set({"new": OTHER_RSA_KEY})
+        new = bearer(token("RS256", OTHER_RSA_KEY, {"kid": "new"}))
+        assert [running.score(headers=new).status_code for _ in range(2)] == [200, 200]
+        assert left[0] <= running.settings.audit_budget_seconds - 1.0 < left[1]
 
 
 def test_an_issuer_that_cannot_be_reached_does_not_stop_the_service(settings: Settings, models_dir: Path) -> None:

@@ -34,7 +34,7 @@ router = APIRouter(tags=["Scores"], route_class=ApiRoute)
 
 async def hold_slot(runtime: RuntimeDep, caller: ScoringCaller) -> AsyncIterator[None]:
     """Before the body is read, until the response was sent or the client has left."""
-    with runtime.batches.slot(caller.principal):
+    with runtime.batches.slots.take(caller.principal):
         yield
 
 

@@ -26,7 +26,7 @@ from app.web.accept import PNG, SVG, preferred
 from app.web.openapi import PROTECTED, problem_responses
 from app.web.route import JSON, ApiRoute, encoded_response, whole_number
 from app.web.routes.scores import SCORING, ScoringCaller, SitePath
-from app.web.security import RuntimeDep, current_caller
+from app.web.security import RuntimeDep, count_measurements, current_caller
 
 WIDTHS = (320, 1200)
 SCALES = (1, 3)
@@ -136,6 +136,7 @@ async def draw_chart(
     same picture, byte for byte. A response with a score leaves only after its audit records are stored: one for the
     measurement and each visit."""
     media, style = _media_type(request), ChartStyle(width, theme)
+    count_measurements(request, body.has_diameter + len(body.visits))
     if media == JSON:
         return _varying(encoded_response(await draw_charts.draw_chart(runtime, caller, site, body, style)))
     pixels = scale if media == PNG else None

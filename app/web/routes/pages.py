@@ -6,13 +6,13 @@ no data: where keys are required, their scripts ask for one and send it with eac
 
 from functools import cache
 
-from fastapi import APIRouter, Depends, Request, Security
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import HTMLResponse, Response
 
 from app.charts.axes import ChartStyle
-from app.domain.scopes import Scope
 from app.formats.response import encode
 from app.inference.executor import LoadedModel
+from app.runtime.credentials import Caller
 from app.runtime.runtime import Runtime
 from app.schemas import problem as problems
 from app.schemas.problem import ProblemException
@@ -22,8 +22,8 @@ from app.web.assets import Asset, make_asset, read_assets
 from app.web.guide import INDEX, guide_page, guide_picture
 from app.web.openapi import document
 from app.web.route import JSON, ApiRoute
-from app.web.routes.charts import Width
-from app.web.security import RuntimeDep, allow_anonymous, authorize
+from app.web.routes.charts import ModelReader, Width
+from app.web.security import RuntimeDep, allow_anonymous
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -73,16 +73,12 @@ async def model_card(request: Request, runtime: RuntimeDep, site: str, version: 
     return _page(request, "card.html", key_required=runtime.authenticator.is_required)
 
 
-@router.get(
-    "/models/{site}/{version}/content",
-    summary="The content of that page",
-    dependencies=[Security(authorize, scopes=[Scope.MODEL_READ])],
-)
+@router.get("/models/{site}/{version}/content", summary="The content of that page")
 async def model_card_content(
-    request: Request, runtime: RuntimeDep, site: str, version: str, width: Width = 640
+    runtime: RuntimeDep, caller: ModelReader, site: str, version: str, width: Width = 640
 ) -> Response:
     model = await runtime.loaded_models.find(site, version)
-    page = await _card_page(runtime, request.state.request_id, model, width)
+    page = await _card_page(runtime, caller, model, width)
     return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
 
 
@@ -111,9 +107,9 @@ async def asset(request: Request, name: str) -> Response:
     return _found(None if name.endswith(HTML) else read_assets().get(name)).response(request)
 
 
-async def _card_page(runtime: Runtime, request_id: str, model: LoadedModel, width: int) -> str:
+async def _card_page(runtime: Runtime, caller: Caller, model: LoadedModel, width: int) -> str:
     """`width`: that of the pictures, in CSS pixels."""
-    ref, card = model.ref, await describe_card(runtime, request_id, model, ChartStyle(width))
+    ref, card = model.ref, await describe_card(runtime, caller, model, ChartStyle(width))
     as_json = f"[The same as JSON]({CARD_TO_ROOT}v1/models/{ref.site}/{ref.version})"
     text = f"{card.markdown}\n## Digest\n\nSHA-256 of this version: `{ref.sha256}`\n\n{as_json}\n"
     return markdown_page.render(text, f"Normalcy: {ref.site} {ref.version}", CARD_TO_ROOT, pictures=card.pictures)

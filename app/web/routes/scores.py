@@ -15,7 +15,7 @@ from app.services import score_measurements
 from app.web.idempotency import IDEMPOTENT, IdempotencyKey, answer_once
 from app.web.openapi import PROTECTED, READS_JSON, RECORDED, problem_responses
 from app.web.route import ApiRoute
-from app.web.security import RuntimeDep, current_caller
+from app.web.security import RuntimeDep, count_measurements, current_caller
 
 ScoringCaller = Annotated[Caller, Security(current_caller, scopes=[Scope.SCORE])]
 SitePath = Annotated[
@@ -71,5 +71,6 @@ async def score_study(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Scores several sites of one patient, each exactly as it would be scored alone. One error rejects the study."""
+    count_measurements(request, len(body.measurements))
     work = partial(score_measurements.score_study, runtime, caller, body)
     return await answer_once(request, runtime, caller, idempotency_key, body.subject, work)

@@ -356,9 +356,43 @@ FOUND = (
         "python -m pytest tests/audit/test_malformed_rows.py -k hides",
     ),
     Found(
-        "Connections that had ended stayed in memory until the garbage collector ran: five cycles of 1,000 slow sockets "
-        "took 69 MB where 50 are allowed.",
+        "Connections that had ended stayed in memory until the garbage collector ran: five cycles of 1,000 slow "
+        "sockets took 69 MB where 50 are allowed.",
         "c531237",
         "python -m pytest tests/web/test_connections.py -k freed",
+    ),
+    Found(
+        "Anonymous callers with 300 connections delayed a score by 14 s, where 2.5 s are allowed, with addresses "
+        "of 15,000 slashes: each page that says “not found” took 14 ms to write and had 300 kB.",
+        "9ebf2db",
+        "python -m pytest tests/web/test_pages.py -k slashes",
+    ),
+    Found(
+        "The same with thousands of commas or semicolons in `Accept`, `Accept-Encoding` or `If-None-Match`, also "
+        "where nothing is refused and so nothing is throttled: 8 s and then 503.",
+        "9ebf2db",
+        "python -m pytest tests/web/test_assets.py -k list",
+    ),
+    Found(
+        "One caller without a rate still filled the queue for scores, with charts of eleven measurements that "
+        "counted as one request in flight: seven of eight scores of another caller got 503.",
+        "9b5f790",
+        "python -m pytest tests/web/test_limits.py -k each_measurement",
+    ),
+    Found(
+        "One caller within its rate filled the queue for PNG: six of eight pictures of another caller got 503.",
+        "9b5f790",
+        "python -m pytest tests/runtime/test_workers.py -k 'half or turns'",
+    ),
+    Found(
+        "Readiness, which needs no credential, named the roles of the database that have rights on the audit's tables.",
+        "583c5f2",
+        "python -m pytest tests/runtime/test_login.py -k other_roles",
+    ),
+    Found(
+        "A request with a token that waited for the keys of its issuer got 503 after 3.3 s, where 2.5 s are "
+        "allowed, if its record could not be written either.",
+        "3dc9558",
+        "python -m pytest tests/web/test_tokens.py -k wait",
     ),
 )
