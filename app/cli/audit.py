@@ -46,9 +46,9 @@ NewFileOption = Annotated[Path, typer.Option("--out", help="The file to write. A
 
 
 def _month(text: str) -> str:
-    """Raises ValueError for anything else, which would exclude every chain and so find nothing wrong."""
+    """Rejects anything else, which would exclude every chain and so find nothing wrong."""
     if text and not MONTH.fullmatch(text):
-        raise ValueError("not a month such as 2026-11")
+        raise typer.BadParameter("A month is needed here, such as 2026-11.")
     return text
 
 

@@ -37,15 +37,32 @@ Report = Callable[[str, float], None]  # the current step, and the share of all 
 
 DEFAULT_STORE = Path("models_store")
 
+
+def _model_store(context: typer.Context, parameter: typer.CallbackParam, given: Path) -> Path:
+    """Without the option, the one of the settings: of the environment, or of the file that NORMALCY_ENV_FILE names."""
+    source = context.get_parameter_source(parameter.name or "")
+    return given if source and source.name == "COMMANDLINE" else load_settings(os.environ).models_dir
+
+
+def _time(text: str) -> str:
+    try:
+        return iso_timestamp(text)
+    except ValueError:
+        raise typer.BadParameter("A time in ISO 8601 is needed here, such as 2026-11-15T10:30:00Z.") from None
+
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ModelsOption = Annotated[Path, typer.Option("--models", envvar="NORMALCY_MODELS_DIR", help="The model store.")]
+ModelsOption = Annotated[
+    Path,
+    typer.Option("--models", envvar="NORMALCY_MODELS_DIR", callback=_model_store, help="The model store."),
+]
 FromOption = Annotated[
     str | None,
-    typer.Option("--from", parser=iso_timestamp, metavar="TIME", help="From this time on (ISO 8601; UTC by default)."),
+    typer.Option("--from", parser=_time, metavar="TIME", help="From this time on (ISO 8601; UTC by default)."),
 ]
 ToOption = Annotated[
     str | None,
-    typer.Option("--to", parser=iso_timestamp, metavar="TIME", help="Before this time (ISO 8601; UTC by default)."),
+    typer.Option("--to", parser=_time, metavar="TIME", help="Before this time (ISO 8601; UTC by default)."),
 ]
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -1,6 +1,7 @@
 """CSV that arrives line by line: rows as soon as they are whole, and what is wrong with a header."""
 
 import csv
+import re
 from collections.abc import Iterable, Sequence
 
 from app.errors import FieldError, LineTooLong
@@ -15,6 +16,10 @@ Record = list[str] | FieldError  # the cells of a row, or what is wrong with it
 MARK = b"\xef\xbb\xbf"  # Excel's "CSV UTF-8" begins with it
 NOT_CSV = field_error("syntax", "", "The row is not valid CSV: look for a quotation mark that does not close.")
 NOT_UTF8 = field_error("wrong_encoding", "", "The row is not UTF-8 text: send the table as CSV UTF-8.")
+# From the beginning of a row to the end of a line inside a cell in quotation marks. Such a cell begins with one; in any
+# other cell a quotation mark is a character like any other, as for the parser.
+_OPEN_CELL = rb'"[^"]*+(?:""[^"]*+)*+'
+_ENDS_IN_CELL = re.compile(rb'(?:(?:%b"[^,]*+|[^",][^,]*+)?+,)*+%b' % (_OPEN_CELL, _OPEN_CELL))
 
 
 class CsvStream:
@@ -29,7 +34,7 @@ class CsvStream:
         found: list[Record] = []
         for line in lines:
             record = self._open + line
-            if record.count(b'"') % 2:
+            if self._is_open_after(line):
                 self._open = record + b"\n"
                 if len(self._open) > self._max_row_bytes:
                     raise LineTooLong
@@ -41,6 +46,12 @@ class CsvStream:
     def finish(self) -> list[Record]:
         """What is left at the end: a row whose quotation mark does not close, or nothing."""
         return [NOT_CSV] if self._open else []
+
+    def _is_open_after(self, line: bytes) -> bool:
+        """Whether the row goes on in the next line."""
+        if self._open:
+            return _ENDS_IN_CELL.fullmatch(b'"' + line) is not None
+        return b'"' in line and _ENDS_IN_CELL.fullmatch(line) is not None
 
     def _row(self, record: bytes) -> list[Record]:
         try:

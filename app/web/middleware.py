@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import structlog
 import uuid_utils
@@ -79,7 +79,7 @@ class RequestContext:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request_id = _request_id(scope)
+        request_id = request_id_of(scope["headers"])
         runtime, began, status = scope["app"].state.runtime, time.perf_counter(), 0
         scope.setdefault("state", {}).update({"request_id": request_id.decode(), RUNTIME: runtime})
 
@@ -134,14 +134,15 @@ def _has_too_large_headers(scope: Scope) -> bool:
     return size > MAX_HEADER_BYTES or len(headers) > MAX_HEADERS
 
 
-def _request_id(scope: Scope) -> bytes:
-    for name, value in scope["headers"]:
+def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The caller's, if it is valid, or a new one."""
+    for name, value in headers:
         if name == b"x-request-id":
-            return bytes(value) if REQUEST_ID.fullmatch(value) else new_request_id()
-    return new_request_id()
+            return bytes(value) if REQUEST_ID.fullmatch(value) else _new_request_id()
+    return _new_request_id()
 
 
-def new_request_id() -> bytes:
+def _new_request_id() -> bytes:
     return str(uuid_utils.uuid7()).encode()
 
 

@@ -38,7 +38,7 @@ from app.schemas import problem as problems
 from app.schemas.problem import ProblemException, ProblemKind
 from app.settings import Settings
 from app.web.error_handlers import problem_response
-from app.web.middleware import MAX_HEADER_BYTES, NO_ROUTE, SECURITY_HEADERS, new_request_id
+from app.web.middleware import MAX_HEADER_BYTES, NO_ROUTE, SECURITY_HEADERS, request_id_of
 from app.web.streaming import BODY_DEADLINE
 
 HEADERS_SECONDS = 10.0  # from the first byte, or from the connection, to the end of the headers
@@ -244,9 +244,10 @@ class GuardedProtocol(HttpToolsProtocol):
         """Responds without the application, because this is not a valid request, after the responses in flight."""
         if self._phase is Phase.BODY:  # the newest request will never be complete
             self._abandon_newest()
+        headers = [] if self._phase is Phase.IDLE else self.headers  # of this request, as far as they have arrived
         self._phase = Phase.REFUSED
         self._disarm()
-        self._final_response = _raw_problem(problem)
+        self._final_response = _raw_problem(problem, request_id_of(headers))
         self.app.state.runtime.metrics.requests[NO_ROUTE, NO_METHOD, str(problem.status)].inc()
         if self._answering is None or self._answering.response_complete or self._answering.disconnected:
             self._send_final_response()
@@ -271,8 +272,7 @@ def _authority(target: bytes) -> bytes:
     return rest.partition(b"/")[0].partition(b"?")[0]
 
 
-def _raw_problem(problem: ProblemKind) -> bytes:
-    request_id = new_request_id()
+def _raw_problem(problem: ProblemKind, request_id: bytes) -> bytes:
     response = problem_response(ProblemException(problem), request_id.decode())
     return _raw(response, request_id)
 

@@ -244,7 +244,8 @@ class TestCouldNotCheck:
     @pytest.mark.parametrize("since", ["November", "2026-13", "2026", "2026-1"])
     def test_a_month_that_is_none(self, alone: Normalcy, since: str) -> None:
         alone("db", "upgrade")
-        assert alone("audit", "verify", "--since", since).code == 2
+        done = alone("audit", "verify", "--since", since)
+        assert (done.code, "'--since': A month is needed here" in done.err) == (2, True), done.err
 
     def test_settings_that_cannot_be_used(self, alone: Normalcy, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("NORMALCY_PORT", "tcp://10.0.0.1:80")
@@ -399,7 +400,8 @@ class TestExport:
         for number, cut in enumerate((["--to", "2020-01-01"], ["--from", "2999-01-01T00:00:00+01:00"])):
             done = normalcy("audit", "export", "--out", tmp_path / f"{number}.csv", *cut, "--json")
             assert done.json["records"] == 0
-        assert normalcy("audit", "export", "--out", tmp_path / "x.csv", "--from", "yesterday").code == 2
+        done = normalcy("audit", "export", "--out", tmp_path / "x.csv", "--from", "yesterday")
+        assert (done.code, "'--from': A time in ISO 8601 is needed here" in done.err) == (2, True), done.err
 
     @pytest.mark.parametrize("payload", [b"junk", b"{}", b'{"kind": 7, "model": "x"}', None])
     def test_a_damaged_record_is_marked_and_does_not_stop_an_export(

@@ -178,3 +178,17 @@ def test_a_name_that_cannot_be_published_is_refused_at_once(
     done = normalcy("train", "no_such_table.csv", *words, "--cohort", "ours", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith(f"normalcy: {message}")
+
+
+def test_the_settings_file_names_the_store_of_the_commands_that_read_models(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "normalcy.env"
+    file.write_text(f"NORMALCY_MODELS_DIR={models}\n")
+    monkeypatch.setenv("NORMALCY_ENV_FILE", str(file))
+    for words in (["list"], ["verify"], ["show", "AA"]):
+        done = normalcy("models", *words, "--json", cwd=tmp_path)
+        assert (done.returncode, "AA" in done.stdout) == (0, True), done.stderr
+    assert "no_store" in normalcy("models", "list", "--models", "no_store", cwd=tmp_path).stderr
+    monkeypatch.setenv("NORMALCY_MODELS_DRI", "elsewhere")
+    assert "NORMALCY_MODELS_DIR?" in normalcy("models", "verify", cwd=tmp_path).stderr

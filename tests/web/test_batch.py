@@ -136,6 +136,12 @@ def test_rows_that_are_not_csv_are_errors_of_their_own(shared: Running) -> None:
     ]  # fmt: skip
 
 
+def test_a_quotation_mark_within_a_cell_leaves_the_other_rows_alone(shared: Running) -> None:
+    content = "\n".join([HEADER, ROW, f'{ROW}"', 'b"' + ROW[1:], ROW])
+    found = csv.DictReader(io.StringIO(post(shared, content, CSV).text))
+    assert [(row["id"], row["error_codes"]) for row in found] == [("a", ""), ("a", "wrong_type"), ('b"', ""), ("a", "")]
+
+
 @pytest.mark.parametrize("text", ["  x  ", " \u2003p", '"', "00123456789012345678", "1e5", "a,b "])
 def test_ids_and_subjects_are_those_of_the_cell(running: Running, text: str) -> None:
     row = io.StringIO()

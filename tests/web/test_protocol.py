@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from contextlib import closing
 
 import pytest
@@ -125,6 +126,42 @@ def test_what_is_no_http_is_refused_as_a_problem(shared: Running, sent: bytes) -
     assert b"application/problem+json" in headers
     request_id = json.loads(body)["request_id"].encode()
     assert b"x-request-id: " + request_id in headers
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        ([b"GET / HTTP/1.1\r\n", b"X-Long: " + b"a" * 9_000, b"a" * 9_000], 431),
+        ([b"GET / HTTP/1.1\r\n", b"Host: a\r\nBad Name: a\r\n\r\n"], 400),
+        ([b"POST / HTTP/1.1\r\n", b"Transfer-Encoding: chunked\r\n\r\nnonsense"], 400),
+        ([b"GET / HTTP/1.1\r\n", b"\r\n" + b"GET / HTTP/1.1\r\nX-Request-ID: mine\r\n\r\n" * 70], 429),
+    ],
+    ids=["431", "400", "body", "429"],
+)
+def test_a_refusal_before_the_application_has_the_request_id_that_was_sent(
+    shared: Running, sent: list[bytes], status: int
+) -> None:
+    line, *pieces = sent
+    with closing(connect(shared)) as connection:
+        for piece in (line + b"X-Request-ID: mine\r\n", *pieces):
+            connection.sendall(piece)
+            time.sleep(0.1)
+        refusal = everything(connection).rpartition(b"HTTP/1.1 ")[2]
+    headers, _, body = refusal.partition(b"\r\n\r\n")
+    assert (int(headers[:3]), b"\r\nx-request-id: mine" in headers, json.loads(body)["request_id"]) == (
+        status, True, "mine",
+    )  # fmt: skip
+
+
+def test_what_follows_an_answer_and_is_no_request_gets_an_id_of_its_own(shared: Running) -> None:
+    host = shared.url.removeprefix("http://")
+    with closing(connect(shared)) as connection:
+        connection.sendall(f"GET /health/live HTTP/1.1\r\nHost: {host}\r\nX-Request-ID: mine\r\n\r\n".encode())
+        time.sleep(0.2)
+        connection.sendall(b"\x16\x03\x01\r\n\r\n")
+        refusal = everything(connection).rpartition(b"HTTP/1.1 400")[2]
+    assert b"application/problem+json" in refusal
+    assert b"mine" not in refusal
 
 
 def test_a_client_that_leaves_is_recorded_all_the_same(running: Running) -> None:
