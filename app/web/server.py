@@ -118,6 +118,12 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._answering is not None:
             self._answering.disconnected = True  # otherwise its response would be a failed write
         super().connection_lost(exc)
+        if self._answering is None or self._answering.response_complete:
+            self._forget()
+
+    def _forget(self) -> None:
+        """What refers back to this object, and would keep it in memory until the next full garbage collection."""
+        self.flow = self.scope = self.cycle = self._answering = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
         if self._phase is Phase.REFUSED:

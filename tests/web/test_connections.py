@@ -1,15 +1,19 @@
-"""Many new connections at once: nobody's connection waits behind those of others."""
+"""Many new connections at once: nobody's connection waits behind those of others, and those that end leave nothing."""
 
 import asyncio
+import gc
 import socket
 import time
+import weakref
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from app.settings import Settings
+from app.web.server import GuardedProtocol
 from tests.web.serving import Running, serving
+from tests.web.test_activation import until
 from tests.web.test_protocol import connect
 
 pytestmark = pytest.mark.slow
@@ -65,3 +69,40 @@ def one_by_one(running: Running) -> bool:
     with connect(running) as connection:
         ask(running, connection)
         return answered(connection)
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"POST /v1/sites/SoV/score HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: x",
+        b"no HTTP\r\n\r\n",
+        b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 3,
+    ],
+    ids=["nothing", "half the headers", "no HTTP", "a request", "three requests at once"],
+)
+def test_a_connection_that_ended_leaves_memory_without_a_garbage_collection(
+    sent: bytes, settings: Settings, models_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The collector runs seldom: thousands of connections that end would take tens of megabytes until then."""
+    made = list[weakref.ref[GuardedProtocol]]()
+    connection_made = GuardedProtocol.connection_made
+
+    def note(self: GuardedProtocol, transport: asyncio.Transport) -> None:
+        made.append(weakref.ref(self))
+        connection_made(self, transport)
+
+    monkeypatch.setattr(GuardedProtocol, "connection_made", note)
+    with serving(settings, models_dir) as running:
+        gc.disable()
+        try:
+            made.clear()
+            with connect(running) as connection:
+                connection.sendall(sent)
+                if sent.endswith(b"\r\n\r\n"):
+                    assert connection.recv(1 << 16).startswith(b"HTTP/1.1 ")
+            until(lambda: len(made) == 1 and made[0]() is None)
+        finally:
+            gc.enable()
