@@ -275,8 +275,8 @@ FOUND = (
         "python -m pytest tests/web/test_connections.py",
     ),
     Found(
-        "Connections that had ended stayed in memory until a garbage collection, which runs seldom: 1,000 slow sockets, "
-        "opened again whenever they were closed, took 67 MB where 50 are allowed.",
+        "Connections that had ended stayed in memory until a garbage collection, which runs seldom: 1,000 slow "
+        "sockets, opened again whenever they were closed, took 67 MB where 50 are allowed.",
         "797a2d5",
         "python -m pytest tests/web/test_connections.py -k memory",
     ),
