@@ -74,6 +74,7 @@ def test_a_number_may_have_blanks_around_it_and_a_fraction_where_it_is_not_count
 
 
 @pytest.mark.parametrize("key", ["0" * 64, "changeme" * 4, "secret" * 8, "k" * 31])
+@pytest.mark.req("REQ-118")
 def test_a_secret_that_looks_like_a_default_is_refused(key: str) -> None:
     [problem] = refused(SUBJECT_KEY=key)
     assert problem.startswith("NORMALCY_SUBJECT_KEY must be empty or at least 32 characters")
@@ -149,6 +150,7 @@ def test_an_authority_that_nothing_would_ask_is_refused(tmp_path: Path) -> None:
     assert load_settings(full).database_tls_ca == str(file)
 
 
+@pytest.mark.req("REQ-118")
 def test_an_empty_secret_is_no_default(tmp_path: Path) -> None:
     """A forgotten secret must not start a service on another database, or with a key of its own."""
     (tmp_path / "secret").write_text(" \n")

@@ -49,6 +49,7 @@ def test_a_cut_key_file_is_refused_rather_than_replaced(tmp_path: Path) -> None:
         subject_hasher(_settings(tmp_path))
 
 
+@pytest.mark.req("REQ-118")
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     subject_hasher(_settings(tmp_path))
     (tmp_path / KEY_FILE).chmod(0o644)

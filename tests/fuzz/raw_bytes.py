@@ -9,7 +9,7 @@ from tests.fuzz.http_texts import Attempt, attempt
 from tests.fuzz.judge import describe, faults
 from tests.fuzz.wire import Answer, Wire
 
-CONNECTIONS = 8  # far below what fills a queue
+CONNECTIONS = 2  # as many batches as one caller may have in progress: more would be 503
 TRIES = 10  # on a busy machine a record may take too long: a response that says so is followed by another try
 SHOWN = 20
 

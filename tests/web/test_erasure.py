@@ -267,6 +267,7 @@ def test_another_master_key_is_refused_at_the_start(settings: Settings, models_d
             pass
 
 
+@pytest.mark.req("REQ-118")
 def test_a_master_key_that_others_can_read_is_refused(settings: Settings, models_dir: Path) -> None:
     with serving(encrypting(settings), models_dir):
         assert (settings.data_dir / KEY_FILE).stat().st_mode & 0o777 == 0o600

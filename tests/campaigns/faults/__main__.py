@@ -6,7 +6,8 @@
     python -m tests.campaigns.faults --only F4 --cycles 2 --mutant acknowledge_before_commit
     python -m tests.campaigns.faults --render              docs/faults.md and docs/faults.json from the results
 
-The exit code is 0 if every row that ran held. Rows that run against a broken build (--mutant) are not saved.
+The exit code is 0 if every chosen row held, now or in its result. Rows that run against a broken build (--mutant) are
+not saved.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from app.clock import timestamp, utc_now
 from app.observability import configure_logging
 from tests.campaigns.faults.mutants import MUTANTS, program_of
 from tests.campaigns.faults.report import render
-from tests.campaigns.faults.results import FOLDER, Result, as_result, path_of, read_all, read_reported, save
+from tests.campaigns.faults.results import FOLDER, Result, as_result, read_all, read_reported, save
 from tests.campaigns.faults.row import BOTH, Context, Database, Finding, Row
 from tests.campaigns.faults.rows import ROWS
 from tests.campaigns.service_process import NORMALCY
@@ -41,13 +42,18 @@ def main(arguments: Sequence[str]) -> int:
     chosen = [row for row in ROWS if row.is_chosen_by(given.only)]
     if not chosen:
         options().error("no row has this name; the names are " + ", ".join(row.slug for row in ROWS))
+    if not any(given.database in (None, one) for row in chosen for one in row.databases):
+        options().error(f"none of these rows runs on {given.database} alone; leave out --database")
+    known = {} if given.again or given.mutant else read_all(given.results)
     results = []
     with ExitStack() as stack:
         server: PrivateServer | None = None
         for row in chosen:
             for database in (one for one in row.databases if given.database in (None, one)):
-                if not (given.again or given.mutant) and path_of(given.results, row.slug, database).exists():
+                if found := known.get((row.slug, database)):
                     sys.stderr.write(f"{row.slug}, {database}: has a result (--again runs it again)\n")
+                    say(found)
+                    results.append(found)
                     continue
                 if database == "PostgreSQL" and server is None:
                     server = stack.enter_context(private_server())

@@ -1,7 +1,6 @@
 """Rows of one kind: load, a fault at a random instant, the return, and every answer compared with the audit."""
 
 import asyncio
-import os
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -47,7 +46,7 @@ async def run_cycles(
     rng, tally = context.rng(), Tally()
     async with started(context, more, behind_proxy=behind_proxy) as target:
         for number in context.each_cycle():
-            began, label = timestamp(utc_now()), f"{os.getpid()}-{number}"
+            began, label = timestamp(utc_now()), f"{context.seed}-{number}"
             async with Load(target.service, label) as load:
                 await load.served_after(0.0)
                 await asyncio.sleep(rng.uniform(*WARM_SECONDS))

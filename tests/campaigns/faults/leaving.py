@@ -52,7 +52,7 @@ class Open:
 
 async def run_leaving(context: Context) -> Finding:
     """A cycle is a client that leaves, in turn at every stage, with or without a reset."""
-    rng, label, stages = context.rng(), f"{os.getpid()}", Counter[str]()
+    rng, label, stages = context.rng(), f"{context.seed}", Counter[str]()
     computed_file = context.folder / "computed"
     computed_file.touch()
     os.environ["COMPUTED_FILE"] = str(computed_file)

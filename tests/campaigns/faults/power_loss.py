@@ -5,7 +5,6 @@ headers of the response, so that the trace shows for each score: written, synchr
 """
 
 import asyncio
-import os
 import re
 import shutil
 import signal
@@ -82,7 +81,7 @@ def read_trace(lines: Iterable[str], ids: re.Pattern[str]) -> Trace:
 
 async def run_power_loss(context: Context) -> Finding:
     """A cycle is an acknowledged score."""
-    label, file = f"p{os.getpid()}", context.folder / "trace"
+    label, file = f"p{context.seed}", context.folder / "trace"
     async with started(context) as target:
         async with traced(target, file), Load(target.service, label) as load:
             for number in context.each_cycle():

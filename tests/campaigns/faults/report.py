@@ -24,7 +24,8 @@ INTRODUCTION = (
     "2026; `--cycles`, `--seed` and `--database` change that. `make faults` runs every row that has no result in "
     f"`build/faults` yet (hours in all), then writes this page with `{COMMAND} --render`. The same results for "
     f"programs: `docs/{REPORTED}`. A row that was not run again keeps its earlier result: the last column names the "
-    "commit."
+    "commit. `python` is that of `.venv/dev`, which `make check` installs. F4-full-disk needs the right to mount "
+    "(root), F5 `strace`, F10 two processors and `taskset`, and F16 the history of the repository."
 )
 
 LOAD = (

@@ -1,7 +1,6 @@
 """SIGTERM under load. Two replicas on PostgreSQL behind a balancer that honours readiness; one process on SQLite."""
 
 import asyncio
-import os
 import signal
 import time
 from functools import partial
@@ -21,7 +20,7 @@ READY_SECONDS = 30.0
 
 async def run_behind_balancer(context: Context) -> Finding:
     """Each cycle restarts one replica, in turn, while the other one serves. Refusals count as failed requests."""
-    tally, rng, label = Tally(), context.rng(), f"{os.getpid()}"
+    tally, rng, label = Tally(), context.rng(), f"{context.seed}"
     async with started(context) as target:
         second = second_replica(target, context.program)
         async with running(second):

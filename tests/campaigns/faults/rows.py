@@ -292,7 +292,7 @@ ROWS: tuple[Row, ...] = (
         + "the clock of the service jumps by ±1 s, ±1 day and ±31 days, in an order drawn from the seed: our "
         "code takes the time from `app/clock.py` alone, and the campaign shifts it there. Libraries (record ids, times "
         "of log lines, the header `Date`) read the clock of the machine, which does not jump." + COMPARED,
-        REQUIRED,
+        REQUIRED + "; the records have at least three dates: with fewer the clock did not jump",
         run_clock_jumps,
         50,
     ),
@@ -335,7 +335,9 @@ ROWS: tuple[Row, ...] = (
         f"A service of commit {OLDER} fills its database under load. It gets SIGTERM, the database is migrated, this "
         "release starts on it, and the clients go on. Then the database is dumped and restored into an empty one, and "
         "a service goes on there. Every answer of all three is looked up in the restored database.",
-        REQUIRED + " (*return*: from the end of the older process to the first score of the newer)",
+        REQUIRED
+        + " (*return*: from the end of the older process to the first score of the newer); some scores of each "
+        "cycle name the older commit as their program: without any nothing was upgraded",
         run_upgrade,
         10,
     ),

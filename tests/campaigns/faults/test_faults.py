@@ -6,11 +6,14 @@ import math
 import random
 import re
 from collections.abc import Coroutine
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -22,10 +25,11 @@ from tests.audit.both_verifiers import fill
 from tests.audit.tampering import TAMPERS, delete_middle, edit_column, exchange_signatures
 from tests.campaigns import servers
 from tests.campaigns.faults import __main__ as faults_main
-from tests.campaigns.faults import crowd, load, soak, tampering
+from tests.campaigns.faults import crowd, cycles, load, soak, tampering
 from tests.campaigns.faults.__main__ import main, say
 from tests.campaigns.faults.compare import Tally
 from tests.campaigns.faults.cycles import as_finding, late, unmet
+from tests.campaigns.faults.injection import kill_9
 from tests.campaigns.faults.load import CLIENTS, NO_ANSWER, Outcome
 from tests.campaigns.faults.load_held import judge
 from tests.campaigns.faults.metamorphic import violations
@@ -287,6 +291,29 @@ def test_a_row_that_has_a_result_is_not_run_again(tmp_path: Path, capsys: pytest
     assert run(tmp_path, "--only", "F1", "--database", "SQLite") == 0
     assert "has a result" in capsys.readouterr().err
     assert read_all(tmp_path) == {("F1-kill-9", "SQLite"): result}
+
+
+def test_a_row_that_did_not_hold_is_no_success_the_next_time(tmp_path: Path) -> None:
+    save(tmp_path, a_result(Finding(300, {"missing": 1}, ["missing 1"])))
+    assert run(tmp_path, "--only", "F1", "--database", "SQLite") == 1
+
+
+def test_a_row_without_this_database_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(tmp_path, "--only", "F2", "--database", "SQLite")
+    assert "none of these rows runs on SQLite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", [7, 8])
+@pytest.mark.anyio
+async def test_the_seed_decides_what_the_clients_send(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cycles, "started", lambda *_, **__: nullcontext(SimpleNamespace(service=None)))
+    monkeypatch.setattr(cycles, "Load", Mock(side_effect=InterruptedError))
+    with pytest.raises(InterruptedError):
+        await cycles.run_cycles(Context("F1-kill-9", "SQLite", seed, 1, tmp_path), kill_9)
+    assert cycles.Load.call_args.args[1] == f"{seed}-0"  # type: ignore[attr-defined]
 
 
 def failing(context: Context) -> Coroutine[Any, Any, Finding]:

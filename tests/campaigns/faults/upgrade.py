@@ -1,7 +1,6 @@
 """An older release and its database, upgraded under traffic; then dumped, restored elsewhere, verified, used again."""
 
 import asyncio
-import os
 import shutil
 import signal
 import sqlite3
@@ -10,14 +9,16 @@ import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from app.database.sqlite import FILE_NAME
 from app.settings import load_settings
 from tests.campaigns.faults.compare import Tally
 from tests.campaigns.faults.cycles import as_finding, recorded
-from tests.campaigns.faults.load import Load
+from tests.campaigns.faults.load import Load, Outcome
 from tests.campaigns.faults.row import Context, Finding
 from tests.campaigns.faults.target import migrate, running
 from tests.campaigns.servers import COMMAND
@@ -26,6 +27,7 @@ from tests.campaigns.trees import worktree
 from tests.postgres import PrivateServer
 
 OLDER = "232ea28"  # before signed checkpoints, stored payloads that are deflated, and the present names in the code
+OLDER_PROGRAM = (sys.executable, "-P", *COMMAND)  # without -P it would be the code of the working directory: ours
 LOADED_SECONDS = (0.5, 2.0)
 
 
@@ -41,10 +43,10 @@ class Either:
 
 
 async def run_upgrade(context: Context) -> Finding:
-    tally, verdicts, rng = Tally(), list[Verdict](), context.rng()
+    tally, verdicts, by_older, rng = Tally(), list[Verdict](), list[int](), context.rng()
     with worktree(OLDER, context.folder / "older") as tree:
         for number in context.each_cycle():
-            label, folder = f"{os.getpid()}-{number}", context.folder / str(number)
+            label, folder = f"{context.seed}-{number}", context.folder / str(number)
             folder.mkdir()
             with installation(context, folder, "first") as first, installation(context, folder, "second") as second:
                 older, newer = _older(tree, first), ServiceProcess(first, context.program)
@@ -65,8 +67,24 @@ async def run_upgrade(context: Context) -> Finding:
                             await after.served_after(0.0)
                 outcomes = [*load.outcomes, *after.outcomes]
                 tally.add(outcomes, await recorded(load_settings(_owner(context, second)), label))
+                by_older.append(answered_by_older(outcomes))
                 verdicts.append(await restored.verify(_owner(context, second)))
-    return as_finding(tally, _worst(verdicts))
+    return judge(tally, _worst(verdicts), by_older)
+
+
+def answered_by_older(outcomes: Sequence[Outcome]) -> int:
+    """How many scores name the older commit as their program."""
+    answers = (msgspec.json.decode(outcome.answer) for outcome in outcomes if outcome.status == 200)
+    return sum(answer["provenance"]["service"]["commit"].startswith(OLDER) for answer in answers)
+
+
+def judge(tally: Tally, verdict: Verdict, by_older: Sequence[int]) -> Finding:
+    """`by_older`: the scores of the older release in each cycle. Without any, nothing was upgraded."""
+    finding = as_finding(tally, verdict)
+    figures = {"by the older release": sum(by_older), **finding.figures}
+    idle = sum(not count for count in by_older)
+    unmet = [f"no score of the older release in {idle} of {len(by_older)} cycles"] if idle else []
+    return replace(finding, figures=figures, unmet=[*finding.unmet, *unmet])
 
 
 @contextmanager
@@ -81,9 +99,7 @@ def installation(context: Context, folder: Path, name: str) -> Iterator[Mapping[
 
 
 def _older(tree: Path, settings: Mapping[str, str]) -> ServiceProcess:
-    service = ServiceProcess(
-        {**settings, "NORMALCY_MODELS_DIR": str(tree / "models_store")}, (sys.executable, *COMMAND)
-    )
+    service = ServiceProcess({**settings, "NORMALCY_MODELS_DIR": str(tree / "models_store")}, OLDER_PROGRAM)
     service.environment["PYTHONPATH"] = str(tree)
     return service
 
@@ -92,7 +108,7 @@ async def _migrate_older(context: Context, older: ServiceProcess) -> None:
     """As an operator did before the older release started: by its own command, as the owner."""
     if context.database == "PostgreSQL":
         done = await asyncio.create_subprocess_exec(
-            sys.executable, *COMMAND, "db", "upgrade", env=_owner(context, older.environment), stdout=DEVNULL
+            *OLDER_PROGRAM, "db", "upgrade", env=_owner(context, older.environment), stdout=DEVNULL
         )
         if code := await done.wait():
             raise RuntimeError(f"the database could not be migrated by the older release: {code}")
