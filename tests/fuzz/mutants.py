@@ -1,6 +1,6 @@
 """Services with one promise broken: what the fuzzer must notice, or it notices nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 import structlog
@@ -80,13 +80,13 @@ def no_id(patch: Patch) -> None:
 
 def mixed_up(patch: Patch) -> None:
     """Every response goes to the next caller."""
-    original, delayed = middleware._request_id, [b"first"]
+    original, delayed = middleware.request_id_of, [b"first"]
 
-    def request_id(scope: Scope) -> bytes:
-        delayed.append(original(scope))
+    def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+        delayed.append(original(headers))
         return delayed.pop(0)
 
-    patch.setattr(middleware, "_request_id", request_id)
+    patch.setattr(middleware, "request_id_of", request_id_of)
 
 
 # Each with the word by which the fuzzer reports it.
