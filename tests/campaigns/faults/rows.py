@@ -155,9 +155,9 @@ ROWS: tuple[Row, ...] = (
     Row(
         "F6",
         "hostile bytes",
-        "The fuzzer of `tests/fuzz`: mutated JSON, numbers, text, headers, chunks and content types on raw sockets, two "
-        "at a time: one caller may have two batches in progress, and a third one gets 503. `make fuzz` sends as many to "
-        "SQLite, and ten times the documented requests.",
+        "The fuzzer of `tests/fuzz`: mutated JSON, numbers, text, headers, chunks and content types on raw sockets, "
+        "two at a time: one caller may have two batches in progress, and a third one gets 503. `make fuzz` sends as "
+        "many to SQLite, and ten times the documented requests.",
         "0 of 5xx (a 503 counts, also if a second try succeeds), 0 resets, 0 bytes of input in answers or in the log, "
         "every refusal is problem+json",
         run_fuzz,
