@@ -76,6 +76,7 @@ class Setting:
     allowed: str
     parse: Callable[[str], object] = str
     secret: bool = False
+    may_be_empty: bool = True  # set to nothing, as a variable of the shell that does not exist does
 
     @property
     def name(self) -> str:
@@ -230,18 +231,20 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         "subject_key",
         "",
-        "key for hashing patient references; empty: created once in the data folder. "
+        "key for hashing patient references; without it: created once in the data folder. "
         "All replicas must use the same key",
-        f"empty or at least {MIN_KEY_LENGTH} characters, at least {MIN_KEY_LETTERS} of them different",
+        f"at least {MIN_KEY_LENGTH} characters, at least {MIN_KEY_LETTERS} of them different",
         _key,
         secret=True,
+        may_be_empty=False,
     ),
     Setting(
         "signing_key",
         "",
-        "key that signs checkpoints of the audit (Ed25519); empty: created once in the data folder",
-        "empty or a private key in PEM without a password",
+        "key that signs checkpoints of the audit (Ed25519); without it: created once in the data folder",
+        "a private key in PEM without a password",
         secret=True,
+        may_be_empty=False,
     ),
     Setting(
         "audit_encryption",
@@ -254,11 +257,12 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         "audit_key",
         "",
-        "key under which the keys of patients are stored; empty: created once in the data folder when encryption is "
-        "on. All replicas must use the same key. Without it nobody can read encrypted records",
-        f"empty or at least {MIN_KEY_LENGTH} characters, at least {MIN_KEY_LETTERS} of them different",
+        "key under which the keys of patients are stored; without it: created once in the data folder when encryption "
+        "is on. All replicas must use the same key. If it is lost, nobody can read encrypted records",
+        f"at least {MIN_KEY_LENGTH} characters, at least {MIN_KEY_LETTERS} of them different",
         _key,
         secret=True,
+        may_be_empty=False,
     ),
     Setting(
         "audit_public_keys_file",
@@ -403,6 +407,8 @@ def _value(setting: Setting, given: Mapping[str, str], problems: list[str]) -> o
         problems.append(f"{setting.name} and {setting.name}_FILE are both set; remove one.")
     elif file is not None and not text:
         text = _secret(file, setting.name + "_FILE", problems)
+    elif not text and setting.name in given and not setting.may_be_empty:
+        problems.append(f"{setting.name} is empty: set it to a key, or remove the setting.")
     try:
         return setting.parse(text or setting.default)
     except ValueError:

@@ -77,7 +77,7 @@ def test_a_number_may_have_blanks_around_it_and_a_fraction_where_it_is_not_count
 @pytest.mark.req("REQ-118")
 def test_a_secret_that_looks_like_a_default_is_refused(key: str) -> None:
     [problem] = refused(SUBJECT_KEY=key)
-    assert problem.startswith("NORMALCY_SUBJECT_KEY must be empty or at least 32 characters")
+    assert problem.startswith("NORMALCY_SUBJECT_KEY must be at least 32 characters")
     assert key not in problem
 
 
@@ -159,6 +159,14 @@ def test_an_empty_secret_is_no_default(tmp_path: Path) -> None:
         assert refused(**{f"{name}_FILE": ""}) == (
             f"NORMALCY_{name}_FILE is empty: name a file, or remove the setting.",
         )
+
+
+@pytest.mark.parametrize("name", ["SUBJECT_KEY", "SIGNING_KEY", "AUDIT_KEY"])
+@pytest.mark.req("REQ-118")
+def test_an_empty_key_is_refused(name: str) -> None:
+    """From a variable of the shell that does not exist, for example: the service would make another key."""
+    assert refused(**{name: ""}) == (f"NORMALCY_{name} is empty: set it to a key, or remove the setting.",)
+    assert load_settings({"NORMALCY_DATABASE_URL": ""}).database_url == ""  # documented: the embedded database
 
 
 @pytest.mark.parametrize("url", ["postgresql://h:abc/d", "postgresql://h:99999/d", "postgresql://[::1/d"])

@@ -10,8 +10,8 @@ from app.errors import InvalidSettings, NormalcyError
 from app.settings import Settings, load_settings
 
 
-def _settings(folder: Path, key: str = "") -> Settings:
-    return load_settings({"NORMALCY_DATA_DIR": str(folder), "NORMALCY_SUBJECT_KEY": key})
+def _settings(folder: Path, **more: str) -> Settings:
+    return load_settings({"NORMALCY_DATA_DIR": str(folder), **more})
 
 
 def test_a_hash_is_the_same_for_the_same_key_and_no_other() -> None:
@@ -39,7 +39,7 @@ def test_a_key_of_our_own_is_made_once_and_private(tmp_path: Path) -> None:
 def test_the_configured_key_wins(tmp_path: Path) -> None:
     subject_hasher(_settings(tmp_path))
     own = "another key, long enough to be one"
-    assert subject_hasher(_settings(tmp_path, own)) == SubjectHasher(own.encode())
+    assert subject_hasher(_settings(tmp_path, NORMALCY_SUBJECT_KEY=own)) == SubjectHasher(own.encode())
 
 
 def test_a_cut_key_file_is_refused_rather_than_replaced(tmp_path: Path) -> None:
