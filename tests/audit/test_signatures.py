@@ -9,17 +9,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from app.audit.author import FOLDER, Author, CheckpointLog, chains_to_adopt, open_author
+from app.audit.author import FOLDER, chains_to_adopt, open_author
 from app.audit.chain import genesis, link, new_chain, seal
 from app.audit.records import Record, encode
-from app.audit.signed_checkpoint import INTERVAL, OwnEnd, Signer, read_body, read_line, render_line
+from app.audit.signed_checkpoint import INTERVAL, OwnEnd, Signer, read_body, read_line
 from app.audit.signing_key import KEY_FILE, SigningKey, load_signing_key
 from app.audit.writer import AuditWriter
-from app.clock import month_of, timestamp, utc_now
+from app.clock import month_of, utc_now
 from app.database.checkpoints import CheckpointRow, add_checkpoints, stream_checkpoints
 from app.database.engine import Database
 from app.database.records import AuditRow, ChainHead, add_records
@@ -482,21 +481,3 @@ def test_a_key_of_the_data_folder_that_others_can_read_is_refused(tmp_path: Path
         {"NORMALCY_DATA_DIR": str(tmp_path), "NORMALCY_SIGNING_KEY_FILE": str(tmp_path / KEY_FILE)}
     )
     assert load_signing_key(configured).public.raw == key.public.raw
-
-
-def test_the_time_of_rows_decides_too_when_a_clock_was_set() -> None:
-    signer = Signer(SigningKey.generate(), "x")
-    now = utc_now()
-    assert signer.is_due(now)
-    signer.confirm(signer.written([], now))
-    assert not signer.is_due(now, [timestamp(now - INTERVAL), timestamp(now)])
-    assert signer.is_due(now - timedelta(seconds=1))
-    assert signer.is_due(now, [timestamp(now), timestamp(now + INTERVAL)])
-    assert signer.is_due(now, [timestamp(now), timestamp(now - INTERVAL - timedelta(seconds=1))])
-    assert signer.is_due(now + INTERVAL)
-
-
-def test_a_line_is_what_was_signed_and_nothing_else(tmp_path: Path) -> None:
-    row = Signer(SigningKey.generate(), "x").written([OwnEnd(ChainHead("2026-11", uuid4(), 3, bytes(32)))], utc_now())
-    assert read_line(render_line(row)) == row
-    assert Author(FACTS, Signer(SigningKey.generate(), "x"), CheckpointLog(tmp_path)).log.latest_hash("x") == "0" * 64
